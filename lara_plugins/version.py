@@ -1,0 +1,3 @@
+"""The one version of the three distributions."""
+
+__version__ = "0.1.0"
