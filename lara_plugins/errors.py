@@ -1,0 +1,113 @@
+"""Everything that LARA raises.
+
+* LaraError
+  x InvalidArgument (ValueError)     an argument is out of its range; names it, its value and the remedy
+  x MissingExtra (ImportError)       an optional dependency is not installed; says what to install
+  x ScoreError (ValueError)          a scorer returned something that is not a score
+  x NothingKept                      the gate kept nothing and was told to raise
+  x BudgetError
+    · BudgetExhausted                the governor may send nothing and was told to raise
+    · TooManyAbandonedCalls          too many calls that outlived their deadline are still running
+  x ReplyError (ValueError)          a reply of the LLM is not the typed reply that was asked for
+  x HybridIndexError
+    · IndexInUse                     another process holds the index
+    · IndexUnreadable                another version's, half written or damaged
+    · EmbeddingMismatch              filled by other encoders than those that query it
+  x IngestError                      a file or folder that cannot be ingested
+  x NotSerializable (TypeError)      an object that has no name cannot be saved
+
+Errors of the LLM, of the framework and of the operating system are never wrapped.
+"""
+
+from __future__ import annotations
+
+
+class LaraError(Exception):
+    """The base of every error that LARA raises itself."""
+
+
+class InvalidArgument(LaraError, ValueError):
+    """An argument is out of its range.
+
+    Args:
+        argument: the argument's name as the caller wrote it.
+        value: the value that was given.
+        remedy: what to give instead, as the end of "argument=value: ...".
+    """
+
+    def __init__(self, argument: str, value: object, remedy: str) -> None:
+        shown = repr(value)
+        if len(shown) > 80:
+            shown = f"{shown[:77]}..."
+        super().__init__(f"{argument}={shown}: {remedy}")
+        self.argument = argument
+        self.value = value
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[type[InvalidArgument], tuple[str, object, str]]:
+        return (type(self), (self.argument, self.value, self.remedy))
+
+
+class MissingExtra(LaraError, ImportError):
+    """An optional dependency is not installed.
+
+    Args:
+        package: the package that could not be imported.
+        install: the requirement that brings it, such as ``lara-plugins[embedded]``.
+    """
+
+    def __init__(self, package: str, install: str) -> None:
+        super().__init__(f"{package} is not installed: pip install '{install}'")
+        self.package = package
+        self.install = install
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
+        return (type(self), (self.package, self.install))
+
+
+class ScoreError(LaraError, ValueError):
+    """A scorer returned NaN, infinity, a wrong count, or a probability outside 0..1."""
+
+
+class NothingKept(LaraError):
+    """No passage reached theta and the gate was told to raise (``on_empty="raise"``)."""
+
+
+class BudgetError(LaraError):
+    """The latency budget cannot be kept."""
+
+
+class BudgetExhausted(BudgetError):
+    """Not one passage fits the time left and the governor was told to raise."""
+
+
+class TooManyAbandonedCalls(BudgetError):
+    """Too many synchronous calls that outlived their deadline are still running."""
+
+
+class ReplyError(LaraError, ValueError):
+    """A reply of the LLM is not the typed reply that was asked for."""
+
+
+class HybridIndexError(LaraError):
+    """A hybrid index cannot be used."""
+
+
+class IndexInUse(HybridIndexError):
+    """The index folder is open in another process."""
+
+
+class IndexUnreadable(HybridIndexError):
+    """The index folder is of another version, half written or damaged."""
+
+
+class EmbeddingMismatch(HybridIndexError):
+    """The index was filled by other encoders than those that query it."""
+
+
+class IngestError(LaraError):
+    """A file or folder cannot be ingested."""
+
+
+class NotSerializable(LaraError, TypeError):
+    """An object without a name cannot be saved; give its name instead."""
