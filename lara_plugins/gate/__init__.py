@@ -1,0 +1,24 @@
+"""The gate: a cross-encoder scores, a threshold decides."""
+
+from lara_plugins.gate.loading import load_scorer
+from lara_plugins.gate.scorer import BLOCK_SIZE, Block, ScoreKind, Scorer
+from lara_plugins.gate.scoring import GATE_SHARE, Scored, checked_question, score_in_time, to_scores
+from lara_plugins.gate.threshold import DEFAULT_THETA, FEW_CANDIDATES, GateDecision, OnEmpty, ThresholdGate
+
+__all__ = [
+    "BLOCK_SIZE",
+    "DEFAULT_THETA",
+    "FEW_CANDIDATES",
+    "GATE_SHARE",
+    "Block",
+    "GateDecision",
+    "OnEmpty",
+    "ScoreKind",
+    "Scored",
+    "Scorer",
+    "ThresholdGate",
+    "checked_question",
+    "load_scorer",
+    "score_in_time",
+    "to_scores",
+]

@@ -1,0 +1,99 @@
+"""What a model's folder says about the model, read before any weights are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from lara_plugins.errors import InvalidArgument
+
+WINDOW = 512
+"""Most tokens of a pair, special tokens included."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A cross-encoder's files.
+
+    Args:
+        path: the folder.
+        model: the ONNX file.
+        config: what ``config.json`` holds.
+        max_length: the most tokens of a pair that the files allow, at most 512.
+    """
+
+    path: Path
+    model: Path
+    config: dict[str, object]
+    max_length: int
+
+    @property
+    def tokenizer(self) -> Path:
+        """The tokenizer's file."""
+        return self.path / "tokenizer.json"
+
+    @property
+    def pad_id(self) -> int:
+        """The token that fills a batch's short pairs."""
+        pad_id = self.config.get("pad_token_id")
+        return pad_id if isinstance(pad_id, int) else 0
+
+
+def open_folder(path: Path, model: str | None = None) -> ModelFolder:
+    """Look at a folder as model hubs lay it out; no weights are read.
+
+    Args:
+        path: holds ``config.json``, ``tokenizer.json`` and the model: ``model.onnx``,
+            ``onnx/model.onnx``, or the only ``onnx/*.onnx``.
+        model: the model's file, relative to the folder, where several could be meant.
+
+    Raises:
+        InvalidArgument: the folder or a file is missing, a file is no JSON object, or the
+            model has several labels and so no single relevance score.
+    """
+    if not path.is_dir():
+        raise InvalidArgument("folder", str(path), "no such folder; download the model first")
+    config = _read(path, "config.json")
+    labels = config.get("id2label")
+    if isinstance(labels, dict) and len(labels) != 1:
+        remedy = f"the model has {len(labels)} labels; give a cross-encoder with one"
+        raise InvalidArgument("folder", str(path), remedy)
+    _require(path, "tokenizer.json")
+    limits = [config.get("max_position_embeddings")]
+    if (path / "tokenizer_config.json").is_file():
+        limits.append(_read(path, "tokenizer_config.json").get("model_max_length"))
+    max_length = min([WINDOW, *(limit for limit in limits if isinstance(limit, int) and limit > 0)])
+    return ModelFolder(path, _find_model(path, model), config, max_length)
+
+
+def _find_model(path: Path, model: str | None) -> Path:
+    if model is not None:
+        _require(path, model)
+        return path / model
+    for usual in ("model.onnx", "onnx/model.onnx"):
+        if (path / usual).is_file():
+            return path / usual
+    found = sorted((path / "onnx").glob("*.onnx"))
+    if not found:
+        raise InvalidArgument("folder", str(path), "has no model.onnx; export the model to ONNX first")
+    if len(found) > 1:
+        names = ", ".join(f"onnx/{file.name}" for file in found)
+        raise InvalidArgument("model", model, f"{path} holds several models; name one of {names}")
+    return found[0]
+
+
+def _require(path: Path, file: str) -> None:
+    if not (path / file).is_file():
+        raise InvalidArgument("folder", str(path), f"has no {file}; give a folder as model hubs lay it out")
+
+
+def _read(path: Path, file: str) -> dict[str, object]:
+    _require(path, file)
+    try:
+        content = json.loads((path / file).read_text("utf-8"))
+    except ValueError as error:
+        raise InvalidArgument("folder", str(path), f"its {file} is no JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise InvalidArgument("folder", str(path), f"its {file} holds no JSON object")
+    return content

@@ -1,0 +1,128 @@
+"""The threshold gate: which passages are relevant enough; how many is not a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from lara_plugins.errors import InvalidArgument, NothingKept
+from lara_plugins.passages import Score
+
+OnEmpty = Literal["abstain", "keep_best", "raise"]
+
+DEFAULT_THETA = 0.3
+FEW_CANDIDATES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class GateDecision:
+    """Which passages pass, as positions in the scored list.
+
+    Args:
+        kept: those that pass, best first.
+        dropped: those that were scored and do not pass, best first.
+        unscored: those that scoring had no time for, in retrieval order.
+        best: position of the best scored passage, kept or not; None if none was scored.
+        below_theta: True where the one kept passage does not reach theta (``keep_best``).
+        theta: the threshold that was applied to ``Score.value``.
+        noise_rate: share of scored passages with a value below theta; 0.0 where none was scored.
+        reason: one sentence with the numbers.
+    """
+
+    kept: tuple[int, ...]
+    dropped: tuple[int, ...]
+    unscored: tuple[int, ...]
+    best: int | None
+    below_theta: bool
+    theta: float
+    noise_rate: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdGate:
+    """Keeps every passage with ``value >= theta``, best first.
+
+    Args:
+        theta: threshold on the score's value, 0..1.
+        max_k: keep at most so many, or None for no cap.
+        on_empty: what to do where no passage reaches theta: ``abstain`` keeps none,
+            ``keep_best`` keeps the best one and flags it, ``raise`` raises. None chooses
+            ``abstain`` on a known scale and ``keep_best`` on an unknown one, where a threshold
+            means nothing yet.
+
+    Raises:
+        InvalidArgument: theta outside 0..1, ``max_k`` below 1, an unknown policy.
+    """
+
+    theta: float = DEFAULT_THETA
+    max_k: int | None = None
+    on_empty: OnEmpty | None = None
+
+    def __post_init__(self) -> None:
+        if (
+            isinstance(self.theta, bool)
+            or not isinstance(self.theta, int | float)
+            or not 0 <= self.theta <= 1
+        ):
+            raise InvalidArgument("theta", self.theta, "give a probability from 0 to 1, such as 0.3")
+        if self.max_k is not None and (isinstance(self.max_k, bool) or self.max_k < 1):
+            raise InvalidArgument("max_k", self.max_k, "give the most passages to keep, 1 or more, or None")
+        if self.on_empty is not None and self.on_empty not in get_args(OnEmpty):
+            raise InvalidArgument("on_empty", self.on_empty, f"choose one of {', '.join(get_args(OnEmpty))}")
+
+    def admit(self, scores: Sequence[Score | None], scale_known: bool = True) -> GateDecision:
+        """Decide which passages pass.
+
+        Args:
+            scores: one a passage in retrieval order; None where it was left unscored.
+            scale_known: whether theta is known to mean something on the scores' scale.
+
+        Raises:
+            NothingKept: no passage reaches theta and ``on_empty`` is ``raise``.
+        """
+        unscored = tuple(i for i, score in enumerate(scores) if score is None)
+        ranks = {i: score.rank for i, score in enumerate(scores) if score is not None}
+        # sorted() is stable: ties stay in retrieval order.
+        order = sorted(ranks, key=lambda i: -ranks[i])
+        relevant = [i for i in order if _value(scores, i) >= self.theta]
+        noise_rate = (len(order) - len(relevant)) / len(order) if order else 0.0
+        kept = relevant[: self.max_k]
+        on_empty = self.on_empty or ("abstain" if scale_known else "keep_best")
+        below_theta = not kept and bool(order) and on_empty == "keep_best"
+        if below_theta:
+            kept = order[:1]
+        reason = self._reason(scores, order, relevant, kept)
+        if not kept and scores and on_empty == "raise":
+            raise NothingKept(f"{reason}: lower theta, or set on_empty to abstain or keep_best")
+        chosen = set(kept)
+        return GateDecision(
+            kept=tuple(kept),
+            dropped=tuple(i for i in order if i not in chosen),
+            unscored=unscored,
+            best=order[0] if order else None,
+            below_theta=below_theta,
+            theta=float(self.theta),
+            noise_rate=noise_rate,
+            reason=reason,
+        )
+
+    def _reason(
+        self, scores: Sequence[Score | None], order: list[int], relevant: list[int], kept: list[int]
+    ) -> str:
+        if not scores:
+            return "there was no passage to score"
+        if not order:
+            return f"none of {len(scores)} passages was scored in the time there was"
+        scored = f"{len(order)} scored passages" if len(order) > 1 else "1 scored passage"
+        if relevant:
+            capped = f", {len(kept)} kept by max_k" if len(kept) < len(relevant) else ""
+            return f"{len(relevant)} of {scored} reach theta {self.theta:g}{capped}"
+        best = f"none of {scored} reaches theta {self.theta:g}; the best has {_value(scores, order[0]):.3g}"
+        return f"{best} and is kept, below theta" if kept else best
+
+
+def _value(scores: Sequence[Score | None], position: int) -> float:
+    score = scores[position]
+    return 0.0 if score is None else score.value

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import lara_plugins.gate
+from lara_plugins.errors import InvalidArgument
+from lara_plugins.gate import Scorer, load_scorer
+
+EMBEDDED_FOLDER = Path(lara_plugins.gate.__file__).parent / "embedded_model"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "embedded",
+        f"onnx:{EMBEDDED_FOLDER}",
+        "cross-encoder/ms-marco-MiniLM-L-6-v2",
+        "BAAI/bge-reranker-v2-m3",
+        "./my/local/folder",
+    ],
+)
+def test_a_scorer_carries_the_name_that_makes_it_again(name: str) -> None:
+    scorer = load_scorer(name)
+
+    assert isinstance(scorer, Scorer)
+    assert scorer.name == name
+    assert load_scorer(name).fingerprint == scorer.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("embedded", True),
+        (f"onnx:{EMBEDDED_FOLDER}", False),
+        ("cross-encoder/ms-marco-MiniLM-L-12-v2", True),
+        ("BAAI/bge-reranker-v2-m3", False),
+    ],
+)
+def test_the_threshold_means_something_on_known_scales_only(name: str, known: bool) -> None:
+    assert load_scorer(name).scale_known is known
+
+
+@pytest.mark.parametrize("name", ["", "  ", None, 3, ["embedded"]])
+def test_refuses_what_is_no_name(name: object) -> None:
+    with pytest.raises(InvalidArgument, match="scorer="):
+        load_scorer(name)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["onnx:", "onnx:no/such/folder"])
+def test_refuses_an_onnx_folder_that_is_not_there(name: str) -> None:
+    with pytest.raises(InvalidArgument, match="folder"):
+        load_scorer(name)
+
+
+def test_says_that_pinecone_rerankers_are_not_available() -> None:
+    with pytest.raises(InvalidArgument, match="not available in this version"):
+        load_scorer("pinecone:bge-reranker-v2-m3")
