@@ -1,0 +1,161 @@
+"""What is known of a language: its words, its phrases and its ordered rules."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from lara_plugins.errors import InvalidArgument
+from lara_plugins.question.rules import CompiledRule, PatternCompiler, Rule, fold
+
+FOLDER = Path(__file__).with_name("lexicons")
+"""Where the lexicons of the package lie."""
+
+_FIELDS = {
+    "language",
+    "spaced",
+    "markers",
+    "mend",
+    "typos",
+    "contractions",
+    "vocabularies",
+    "phrases",
+    "rules",
+}
+_RULE_NEEDS = {"name", "pattern"}
+_RULE_FIELDS = _RULE_NEEDS | {"answer_shape", "decomposition", "unless"}
+_MEND_FROM = 4
+
+NEVER = r"(?!)"
+"""A pattern that matches nothing."""
+
+
+class Openings(NamedTuple):
+    """The four phrases of a lexicon that say where asks begin; see ``Lexicon``."""
+
+    opening: re.Pattern[str]
+    request: re.Pattern[str]
+    start: re.Pattern[str]
+    further: re.Pattern[str]
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """One language. Its file under ``lexicons/`` holds the same fields.
+
+    Args:
+        language: ISO 639-1 code.
+        rules: the rule table; the first rule that fires decides.
+        spaced: whether words are separated by spaces.
+        markers: frequent words by which the language is recognised.
+        mend: words in which one slip of the keyboard is mended.
+        typos: misspelt word to right word, for slips that ``mend`` does not see.
+        contractions: short form to full form ("isn't" to "is not").
+        vocabularies: lists of words by the name that patterns use.
+        phrases: regular expressions by the name that patterns use. Four are also read by
+            themselves: ``opening`` (skipped before an ask), ``request`` (skipped too, and an ask
+            follows), ``start`` (begins an ask at the head of a sentence), ``further`` (the words
+            after which another ask begins within a sentence).
+    """
+
+    language: str
+    rules: tuple[Rule, ...]
+    spaced: bool = True
+    markers: frozenset[str] = frozenset()
+    mend: tuple[str, ...] = ()
+    typos: Mapping[str, str] = field(default_factory=dict)
+    contractions: Mapping[str, str] = field(default_factory=dict)
+    vocabularies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    phrases: Mapping[str, str] = field(default_factory=dict)
+
+    def with_rules(self, *rules: Rule) -> Lexicon:
+        """A copy in which ``rules`` are tried before all others."""
+        return replace(self, rules=(*rules, *self.rules))
+
+    @cached_property
+    def compiled(self) -> tuple[CompiledRule, ...]:
+        """The rules, ready to be searched."""
+        return tuple(self._compiler.compile_rule(rule) for rule in self.rules)
+
+    @cached_property
+    def substitutes(self) -> dict[str, str]:
+        """What is read in the place of a word: mended slips and full forms."""
+        slips = {slip: word for word in reversed(self.mend) for slip in _slips(fold(word))}
+        return slips | {
+            fold(short): fold(full) for short, full in {**self.typos, **self.contractions}.items()
+        }
+
+    @cached_property
+    def openings(self) -> Openings:
+        """The phrases with which asks begin, ready to be searched."""
+        return Openings(*(self._compiler.compile(self.phrases.get(name, NEVER)) for name in Openings._fields))
+
+    @cached_property
+    def _compiler(self) -> PatternCompiler:
+        return PatternCompiler(self.vocabularies, self.phrases, self.spaced)
+
+
+def load_lexicon(source: str | Path) -> Lexicon:
+    """Read a lexicon from its TOML file.
+
+    Args:
+        source: the code of a language that comes with the package ("en"), or a path.
+
+    Raises:
+        InvalidArgument: there is no such lexicon, or the file has a field that a lexicon has not.
+    """
+    place = FOLDER / f"{source}.toml" if isinstance(source, str) else source
+    if not place.is_file():
+        raise InvalidArgument(
+            "source", str(source), "give a language of the package or the Path of a TOML file"
+        )
+    entries = tomllib.loads(place.read_text(encoding="utf-8"))
+    if unknown := set(entries) - _FIELDS:
+        raise InvalidArgument("source", str(source), f"{', '.join(sorted(unknown))} is no field of a lexicon")
+    if not isinstance(entries.get("language"), str):
+        raise InvalidArgument("source", str(source), 'give the file a line such as language = "nl"')
+    for rule in entries.get("rules", []):
+        if not _RULE_NEEDS <= set(rule) <= _RULE_FIELDS:
+            raise InvalidArgument(
+                "source", str(source), f"give each rule a name, a pattern and what it says: {rule}"
+            )
+    return Lexicon(
+        language=entries["language"],
+        rules=tuple(Rule(**rule) for rule in entries.get("rules", [])),
+        spaced=entries.get("spaced", True),
+        markers=frozenset(fold(word) for word in entries.get("markers", [])),
+        mend=tuple(entries.get("mend", [])),
+        typos=entries.get("typos", {}),
+        contractions=entries.get("contractions", {}),
+        vocabularies={name: tuple(words) for name, words in entries.get("vocabularies", {}).items()},
+        phrases=entries.get("phrases", {}),
+    )
+
+
+@cache
+def default_lexicons() -> tuple[Lexicon, ...]:
+    """The lexicons that come with the package, read once a process."""
+    names = sorted(file.stem for file in FOLDER.glob("*.toml"))
+    return tuple(load_lexicon(name) for name in names)
+
+
+def _slips(word: str) -> Iterable[str]:
+    """The spellings of ``word`` with two letters swapped, one doubled or one left out.
+
+    A letter is only left out of words of six letters or more: shorter ones turn into other words.
+    """
+    if len(word) < _MEND_FROM:
+        return
+    for i in range(1, len(word)):
+        yield word[:i] + word[i - 1] + word[i:]
+    for i in range(len(word) - 1):
+        if word[i] != word[i + 1]:
+            yield word[:i] + word[i + 1] + word[i] + word[i + 2 :]
+    if len(word) >= 6:
+        for i in range(1, len(word) - 1):
+            yield word[:i] + word[i + 1 :]

@@ -1,0 +1,146 @@
+"""A rule: a name, what it says about a question, and the words that fire it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import get_args
+
+from lara_plugins.errors import InvalidArgument
+from lara_plugins.question.shape import AnswerShape, Decomposition
+
+ASK = "¶"
+"""Stands in a reading where an ask begins; patterns write it as ``{ask}``."""
+
+_ANSWER_SHAPES = frozenset(get_args(AnswerShape))
+_DECOMPOSITIONS = frozenset(get_args(Decomposition))
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_MOST_EXPANSIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    r"""One line of the rule table.
+
+    Patterns are regular expressions over a *reading*: the question in lower case without
+    accents, typing errors mended, quoted words replaced by ``quoted``, one sentence a line and
+    ``{ask}`` where an ask begins. ``{name}`` stands for a vocabulary or a phrase of the
+    lexicon; built in are ``{ask}``, ``{word}`` (a run of characters without a space) and
+    ``{gap}`` (as little as possible, at most 80 characters of the same sentence).
+
+    Args:
+        name: what ``QuestionShape.rule`` shows.
+        pattern: the words that fire the rule.
+        answer_shape: what a question with these words asks for; or
+        decomposition: how many asks it holds. A rule says one of the two.
+        unless: words that, in the same sentence, keep it from firing.
+
+    Raises:
+        InvalidArgument: the rule says neither or both, or something that there is not.
+    """
+
+    name: str
+    pattern: str
+    answer_shape: AnswerShape | None = None
+    decomposition: Decomposition | None = None
+    unless: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.answer_shape is None) == (self.decomposition is None):
+            raise InvalidArgument("rule", self.name, "give either an answer_shape or a decomposition")
+        if self.answer_shape is not None and self.answer_shape not in _ANSWER_SHAPES:
+            raise InvalidArgument("answer_shape", self.answer_shape, f"give one of {sorted(_ANSWER_SHAPES)}")
+        if self.decomposition is not None and self.decomposition not in _DECOMPOSITIONS:
+            raise InvalidArgument(
+                "decomposition", self.decomposition, f"give one of {sorted(_DECOMPOSITIONS)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule whose patterns are ready to be searched."""
+
+    rule: Rule
+    pattern: re.Pattern[str]
+    unless: re.Pattern[str] | None
+
+    def find(self, reading: str) -> tuple[int, int] | None:
+        """Start and end of the first words in ``reading`` that fire the rule, or None."""
+        for match in self.pattern.finditer(reading):
+            if match.start() == match.end():
+                continue
+            if self.unless is None:
+                return match.span()
+            start = reading.rfind("\n", 0, match.start()) + 1
+            end = reading.find("\n", match.end())
+            if not self.unless.search(reading, start, len(reading) if end < 0 else end):
+                return match.span()
+        return None
+
+
+class PatternCompiler:
+    """Turns the patterns of one lexicon into regular expressions.
+
+    Args:
+        vocabularies: words and word groups by name; ``*`` in a word stands for any letters.
+        phrases: regular expressions by name; they may use vocabularies and other phrases.
+        spaced: whether the script puts spaces between words.
+    """
+
+    def __init__(
+        self, vocabularies: Mapping[str, tuple[str, ...]], phrases: Mapping[str, str], spaced: bool
+    ) -> None:
+        self._parts = {"ask": ASK, "word": r"[^\s,;:?¶]+", "gap": r"[^\n¶]{0,80}?", **phrases}
+        for name, words in vocabularies.items():
+            alternatives = "|".join(_word_pattern(word) for word in sorted(words, key=len, reverse=True))
+            self._parts[name] = rf"(?<!\w)(?:{alternatives})(?!\w)" if spaced else f"(?:{alternatives})"
+
+    def compile(self, pattern: str) -> re.Pattern[str]:
+        """The regular expression that ``pattern`` stands for.
+
+        Raises:
+            InvalidArgument: it is no regular expression, or names an unknown vocabulary.
+        """
+        expanded = pattern
+        expansions = 0
+        while match := _PLACEHOLDER.search(expanded):
+            expansions += 1
+            if match[1] not in self._parts or expansions > _MOST_EXPANSIONS:
+                raise InvalidArgument(
+                    "pattern", pattern, f"{match[0]} names no vocabulary or phrase, or one that holds itself"
+                )
+            expanded = expanded[: match.start()] + f"(?:{self._parts[match[1]]})" + expanded[match.end() :]
+        try:
+            return re.compile(fold(expanded, lower=False))
+        except re.error as error:
+            raise InvalidArgument("pattern", pattern, f"write a regular expression ({error})") from error
+
+    def compile_rule(self, rule: Rule) -> CompiledRule:
+        """``rule``, ready to be searched."""
+        return CompiledRule(
+            rule, self.compile(rule.pattern), self.compile(rule.unless) if rule.unless else None
+        )
+
+
+def fold(text: str, *, lower: bool = True) -> str:
+    """``text`` without accents on Latin letters and, by default, in lower case."""
+    return "".join(fold_character(character, lower=lower) for character in text)
+
+
+@lru_cache(maxsize=4096)
+def fold_character(character: str, *, lower: bool = True) -> str:
+    """One character, folded: none for a combining accent, else exactly one."""
+    if "\u0300" <= character <= "\u036f":
+        return ""
+    base = unicodedata.normalize("NFD", character)[0] if character > "\x7f" else character
+    folded = base if base.isascii() and base.isalpha() else character
+    lowered = folded.lower() if lower else folded
+    return lowered if len(lowered) == 1 else folded
+
+
+def _word_pattern(word: str) -> str:
+    return r"\w*".join(re.escape(part) for part in fold(word).split("*"))
