@@ -1,0 +1,61 @@
+"""What an open index holds, in memory: a row a passage, its sources, and the document frequencies."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from uuid import UUID
+
+from lara_plugins.retrieval.bm25 import DocumentFrequencies
+from lara_plugins.retrieval.records import Row
+
+
+class Contents:
+    """Counted from the stored records when an index is opened, and kept in step with each write.
+
+    It is never saved, so it cannot disagree with what a killed process left behind.
+
+    Attributes:
+        rows: by record id.
+        record_ids: by passage id.
+        frequencies: in how many passages each term occurs.
+        total_length: terms in all passages together.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[UUID, Row] = {}
+        self.record_ids: dict[str, UUID] = {}
+        self.frequencies = DocumentFrequencies()
+        self.total_length = 0
+        self._by_source: defaultdict[str, set[UUID]] = defaultdict(set)
+
+    def add(self, id_: UUID, row: Row, terms: Iterable[int]) -> None:
+        """Count a passage that was written."""
+        self.rows[id_] = row
+        self.record_ids[row.id] = id_
+        self.frequencies.add(terms)
+        self.total_length += row.length
+        self._by_source[row.source].add(id_)
+
+    def remove(self, id_: UUID, terms: Iterable[int]) -> None:
+        """Take back a passage that was deleted or is about to be replaced."""
+        row = self.rows.pop(id_)
+        del self.record_ids[row.id]
+        self.frequencies.remove(terms)
+        self.total_length -= row.length
+        holders = self._by_source[row.source]
+        holders.discard(id_)
+        if not holders:
+            del self._by_source[row.source]
+
+    def of_source(self, source: str) -> set[UUID]:
+        """The record ids of a source's passages."""
+        return set(self._by_source.get(source, ()))
+
+    def sources(self) -> dict[str, str]:
+        """The content hash of each source, "" where its passages do not agree on one."""
+        return {source: self._content_hash(ids) for source, ids in self._by_source.items() if source}
+
+    def _content_hash(self, ids: Collection[UUID]) -> str:
+        hashes = {self.rows[id_].content_hash for id_ in ids}
+        return hashes.pop() if len(hashes) == 1 else ""

@@ -1,0 +1,300 @@
+"""A hybrid index in a folder: no account, no server, no download."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from lara_plugins.errors import HybridIndexError, IndexUnreadable, InvalidArgument
+from lara_plugins.passages import Passage
+from lara_plugins.retrieval.bm25 import Bm25Encoder, term_counts
+from lara_plugins.retrieval.contents import Contents
+from lara_plugins.retrieval.encoders import DenseEncoder
+from lara_plugins.retrieval.exact import exact_order
+from lara_plugins.retrieval.folder import open_folder
+from lara_plugins.retrieval.index import Match
+from lara_plugins.retrieval.manifest import Manifest
+from lara_plugins.retrieval.records import (
+    LEDGER_KEYS,
+    Point,
+    check_passage,
+    check_text,
+    check_vectors,
+    passage_content,
+    passage_of,
+    payload_of,
+    record_id,
+    row_of,
+)
+from lara_plugins.retrieval.word_vectors import WordLlamaEncoder
+
+if TYPE_CHECKING:
+    from lara_plugins.retrieval.shard import QueryVector, Shard
+
+
+class EmbeddedIndex:
+    """A `HybridIndex` on disk, searched exactly, without any index structure to build or tune.
+
+    One process at a time has a folder open; within it one object serves many threads, and a
+    search sees each `upsert` whole or not at all. What a method has written when it returns
+    outlives the process, however that ends; `close` (or the context manager) also makes it safe
+    from a power cut.
+
+    Measured on two busy cores with 6,091 passages: 11 ms for a search of 200 (45 ms at worst),
+    0.4 to 0.7 s to open, most of it to read the passages' terms; 8 s to fill.
+
+    Args:
+        path: the index's folder.
+        dense: the dense encoder; WordLlama if not given. Its weights load at the first search or
+            upsert.
+        sparse: BM25 with other k1 and b than the default; average length and document frequencies
+            are the index's own.
+        create: whether to make the folder where there is no index yet.
+
+    Raises:
+        InvalidArgument: there is no index at ``path`` and ``create`` is false.
+        IndexInUse: another process, or another object of this one, has it open.
+        IndexUnreadable: the folder is of another version, half written, damaged or something else.
+        EmbeddingMismatch: it was filled by other encoders than these.
+        MissingExtra: qdrant-edge-py is not installed.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        dense: DenseEncoder | None = None,
+        sparse: Bm25Encoder | None = None,
+        create: bool = True,
+    ) -> None:
+        self.path = Path(path)
+        self._dense: DenseEncoder = WordLlamaEncoder() if dense is None else dense
+        self._bm25 = sparse or Bm25Encoder()
+        self._contents = Contents()
+        self._closed = False
+        # The engine is safe by itself; the lock keeps records, contents and average in step.
+        self._lock = threading.Lock()
+        expected = Manifest(self.fingerprint, self._dense.dimension, self._bm25.average_length)
+        self._shard, self._manifest = open_folder(self.path, expected, create=create)
+        try:
+            self._read_contents()
+            self._use_average(self._manifest.average_length)
+            if self._manifest.reencoding:
+                self._reencode(self._manifest.average_length)
+        except BaseException:
+            self._shard.close()
+            raise
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of both encoders."""
+        return f"{self._dense.fingerprint}+{self._bm25.fingerprint}"
+
+    @property
+    def alpha_ceiling(self) -> float:
+        """The highest alpha that a plan may choose; 0.6 for the default encoders."""
+        return self._dense.alpha_ceiling
+
+    def count(self) -> int:
+        """How many passages it holds."""
+        with self._lock:
+            self._check_open()
+            return len(self._contents.rows)
+
+    def sources(self) -> dict[str, str]:
+        """The content hash of each source that the index holds passages of.
+
+        The hash is what the passages carry as ``metadata["content_hash"]``; it is "" where they
+        carry none, or not all the same: no real hash equals it, so such a source counts as stale.
+        """
+        with self._lock:
+            self._check_open()
+            return self._contents.sources()
+
+    def search(self, text: str, *, limit: int, alpha: float, dense_text: str | None = None) -> list[Match]:
+        """The ``limit`` best passages, best first, ties by id; all passages if there are fewer.
+
+        The order is exactly that of alpha * dense + (1 - alpha) * sparse, in the engine's 32-bit
+        arithmetic. Passages that share no term with ``text`` score 0 in the sparse half and are
+        not left out.
+
+        Args:
+            text: the question; always what the sparse half sees.
+            limit: at most so many matches, 1 or more.
+            alpha: weight of the dense half, 0..1.
+            dense_text: what is embedded densely instead of ``text`` (a hypothetical answer).
+
+        Raises:
+            InvalidArgument: a text is blank, ``limit`` is below 1 or ``alpha`` outside 0..1.
+            HybridIndexError: the index is closed, or its files turn out to be damaged.
+        """
+        check_text("text", text)
+        if dense_text is not None:
+            check_text("dense_text", dense_text)
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise InvalidArgument("limit", limit, "give a whole number, 1 or more")
+        if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
+            raise InvalidArgument("alpha", alpha, "give the dense half's weight, within 0..1")
+        if not self.count():
+            return []
+        dense_query = self._dense.encode_query(text if dense_text is None else dense_text)
+        check_vectors([dense_query], [text], self._dense.dimension)
+        counted = term_counts(text)
+        with self._lock:
+            self._check_open()
+            dense = _StoredRanking(self._shard, self._contents, dense_query)
+            sparse = _StoredRanking(self._shard, self._contents, self._bm25.weigh_query(counted))
+            hits = exact_order(dense, sparse, alpha=alpha, limit=limit)
+            records = self._shard.read([self._contents.record_ids[hit.id] for hit in hits])
+        passages = {passage.id: passage for passage in (passage_of(record.payload) for record in records)}
+        return [Match(passages[hit.id], hit.score, hit.dense, hit.sparse) for hit in hits]
+
+    async def asearch(
+        self, text: str, *, limit: int, alpha: float, dense_text: str | None = None
+    ) -> list[Match]:
+        """As `search`, in a worker thread."""
+        return await asyncio.to_thread(self.search, text, limit=limit, alpha=alpha, dense_text=dense_text)
+
+    def upsert(self, passages: Sequence[Passage]) -> None:
+        """Write passages, all or none; one that has the id of an older one replaces it.
+
+        Where two of ``passages`` have one id, the last one counts.
+
+        Raises:
+            InvalidArgument: a passage has no id or no text, or metadata that cannot be stored;
+                nothing is written then.
+            HybridIndexError: the index is closed.
+        """
+        for passage in passages:
+            check_passage(passage)
+        unique = list({passage.id: passage for passage in passages}.values())
+        if not unique:
+            return
+        texts = [passage.content for passage in unique]
+        counted = [term_counts(text) for text in texts]
+        vectors = self._dense.encode_documents(texts)
+        check_vectors(vectors, texts, self._dense.dimension)
+        ids = [record_id(passage.id) for passage in unique]
+        with self._lock:
+            self._check_open()
+            replaced = self._stored_terms(id_ for id_ in ids if id_ in self._contents.rows)
+            self._note(replace(self._manifest, passages=None))
+            self._settle_average(replaced, [counts.total() for counts in counted])
+            points = [
+                Point(id_, vector, self._bm25.weigh_document(counts), payload_of(passage, counts.total()))
+                for id_, vector, counts, passage in zip(ids, vectors, counted, unique, strict=True)
+            ]
+            self._shard.write(points)
+            self._forget(replaced)
+            for point in points:
+                self._contents.add(point.id, row_of(point.payload), point.sparse.indices)
+
+    def delete_source(self, source: str) -> None:
+        """Forget all passages of a source; a source that it does not hold is nothing to do."""
+        with self._lock:
+            self._check_open()
+            deleted = self._stored_terms(self._contents.of_source(source))
+            if deleted:
+                self._note(replace(self._manifest, passages=None))
+                self._shard.delete(deleted)
+                self._forget(deleted)
+
+    def close(self) -> None:
+        """Let others open it. Closing twice does nothing; any other use afterwards is refused."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                if self._manifest.passages is None:
+                    self._shard.flush()
+                    self._note(replace(self._manifest, passages=len(self._contents.rows)))
+                self._shard.close()
+
+    def __enter__(self) -> EmbeddedIndex:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read_contents(self) -> None:
+        try:
+            for page in self._shard.scan(LEDGER_KEYS):
+                for record in page:
+                    self._contents.add(record.id, row_of(record.payload), record.terms)
+        except KeyError as error:
+            raise IndexUnreadable(
+                f"the index at {self.path} holds a record without {error}: delete the folder and ingest again"
+            ) from error
+        if self._manifest.passages not in {None, len(self._contents.rows)}:
+            raise IndexUnreadable(
+                f"the index at {self.path} had {self._manifest.passages} passages when it was closed and "
+                f"has {len(self._contents.rows)}: its files are damaged, delete the folder and ingest again"
+            )
+
+    def _stored_terms(self, ids: Iterable[UUID]) -> dict[UUID, tuple[int, ...]]:
+        """The terms of stored passages, which go when these do."""
+        return {record.id: record.terms for record in self._shard.read(list(ids))}
+
+    def _forget(self, terms: Mapping[UUID, tuple[int, ...]]) -> None:
+        for id_, gone in terms.items():
+            self._contents.remove(id_, gone)
+
+    def _settle_average(self, replaced: Collection[UUID], added: Sequence[int]) -> None:
+        """See to it that the average length fits the passages as they will be after a write."""
+        kept = self._contents.total_length - sum(self._contents.rows[id_].length for id_ in replaced)
+        passages = len(self._contents.rows) - len(replaced) + len(added)
+        average = (kept + sum(added)) / passages
+        if average and self._bm25.drifted(average):
+            self._reencode(average)
+
+    def _reencode(self, average: float) -> None:
+        """Bring all sparse vectors to another average length; begun again if it is interrupted."""
+        self._use_average(average)
+        self._note(replace(self._manifest, average_length=average, reencoding=True))
+        for page in self._shard.scan(("text", "heading")):
+            contents = ((record.id, passage_content(record.payload)) for record in page if record.terms)
+            self._shard.write_sparse(
+                {id_: self._bm25.weigh_document(term_counts(content)) for id_, content in contents}
+            )
+        self._shard.flush()
+        self._note(replace(self._manifest, reencoding=False))
+
+    def _note(self, manifest: Manifest) -> None:
+        if manifest != self._manifest:
+            manifest.write(self.path)
+            self._manifest = manifest
+
+    def _use_average(self, average: float) -> None:
+        self._bm25 = replace(self._bm25, average_length=average, frequencies=self._contents.frequencies)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise HybridIndexError(f"the index at {self.path} is closed: open it again")
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredRanking:
+    """The stored passages by their dot product with one query vector."""
+
+    shard: Shard
+    contents: Contents
+    query: QueryVector
+
+    def top(self, depth: int) -> list[tuple[str, float]]:
+        return self._named(self.shard.top(self.query, depth))
+
+    def scores(self, ids: Collection[str]) -> dict[str, float]:
+        return dict(
+            self._named(self.shard.scores(self.query, [self.contents.record_ids[id_] for id_ in ids]))
+        )
+
+    def _named(self, found: Sequence[tuple[UUID, float]]) -> list[tuple[str, float]]:
+        rows = self.contents.rows
+        return [(rows[id_].id, score) for id_, score in found]

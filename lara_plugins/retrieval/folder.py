@@ -1,0 +1,67 @@
+"""An index's folder: the engine's shard, and beside it the manifest that says what it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lara_plugins.errors import EmbeddingMismatch, IndexUnreadable, InvalidArgument
+from lara_plugins.retrieval import manifest as manifest_file
+from lara_plugins.retrieval.manifest import Manifest
+
+if TYPE_CHECKING:
+    from lara_plugins.retrieval.shard import Shard
+
+SHARD = "shard"
+
+
+def open_folder(path: Path, expected: Manifest, *, create: bool) -> tuple[Shard, Manifest]:
+    """A folder's shard, which is the right to read and write the folder, and its manifest.
+
+    Args:
+        path: the folder.
+        expected: what its manifest must agree with in fingerprint and dimension; the manifest of
+            a new folder.
+        create: whether to make it where there is none.
+
+    Raises:
+        InvalidArgument: there is no index at ``path`` and ``create`` is false, or it is a file.
+        IndexInUse: another process, or another object of this one, has it open.
+        IndexUnreadable: the folder is of another version, half written, damaged or something else.
+        EmbeddingMismatch: it was filled by other encoders.
+        MissingExtra: qdrant-edge-py is not installed.
+    """
+    from lara_plugins.retrieval.shard import Shard  # noqa: PLC0415
+
+    if path.exists() and not path.is_dir():
+        raise InvalidArgument("path", str(path), "it is a file: give the index's folder")
+    if (path / manifest_file.NAME).exists():
+        shard = Shard.load(path / SHARD)
+        try:
+            return shard, _agreeing(Manifest.read(path), expected, path)
+        except BaseException:
+            shard.close()
+            raise
+    if path.exists() and any(path.iterdir()):
+        raise IndexUnreadable(
+            f"{path} holds files but no {manifest_file.NAME}: it is no index, or its creation was "
+            "interrupted; delete it and ingest again, or give another folder"
+        )
+    if not create:
+        raise InvalidArgument(
+            "path", str(path), "there is no index here: check the name, or ingest into it first"
+        )
+    path.mkdir(parents=True, exist_ok=True)
+    shard = Shard.create(path / SHARD, expected.dimension)
+    expected.write(path)  # last: a folder without it was never finished
+    return shard, expected
+
+
+def _agreeing(manifest: Manifest, expected: Manifest, path: Path) -> Manifest:
+    if (manifest.fingerprint, manifest.dimension) != (expected.fingerprint, expected.dimension):
+        raise EmbeddingMismatch(
+            f"the index at {path} was filled by {manifest.fingerprint} ({manifest.dimension} dimensions), "
+            f"not by {expected.fingerprint} ({expected.dimension}): open it with the encoders that filled "
+            "it, or ingest again into another folder"
+        )
+    return manifest

@@ -1,0 +1,160 @@
+"""A passage as a stored record and back: its identity, its payload, and what may not go in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+from uuid import UUID, uuid5
+
+from lara_plugins.errors import InvalidArgument
+from lara_plugins.passages import MetadataValue, Passage
+from lara_plugins.retrieval.encoders import SparseVector
+from lara_plugins.retrieval.index import CONTENT_HASH
+
+Payload: TypeAlias = dict[str, MetadataValue | dict[str, MetadataValue]]
+
+LEDGER_KEYS = ("id", "source", "content_hash", "length")
+"""The payload keys that an index keeps in memory."""
+
+_NAMESPACE = UUID("6c617261-706c-5567-b073-726574726965")
+_MAX_INTEGER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is stored of one passage."""
+
+    id: UUID
+    dense: list[float]
+    sparse: SparseVector
+    payload: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is read back of one passage: the payload keys that were asked for, and its terms."""
+
+    id: UUID
+    payload: Payload
+    terms: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What an index remembers of each passage while it is open."""
+
+    id: str
+    source: str
+    content_hash: str
+    length: int
+
+
+def record_id(passage_id: str) -> UUID:
+    """The engine takes only UUIDs: the one that follows from a passage's id."""
+    return uuid5(_NAMESPACE, passage_id)
+
+
+def payload_of(passage: Passage, length: int) -> Payload:
+    """All that is known of a passage, and how many terms it has."""
+    content_hash = passage.metadata.get(CONTENT_HASH, "")
+    return {
+        "id": passage.id,
+        "text": passage.text,
+        "heading": passage.heading,
+        "source": passage.source,
+        "metadata": dict(passage.metadata),
+        "content_hash": content_hash,
+        "length": length,
+    }
+
+
+def row_of(payload: Payload) -> Row:
+    """The remembered part of a payload.
+
+    Raises:
+        KeyError: the payload was not written by ``payload_of``.
+    """
+    length = payload["length"]
+    if not isinstance(length, int):
+        raise KeyError("length")
+    return Row(str(payload["id"]), str(payload["source"]), str(payload["content_hash"]), length)
+
+
+def passage_of(payload: Payload) -> Passage:
+    """The passage of a whole payload."""
+    return Passage(
+        id=str(payload["id"]),
+        text=str(payload["text"]),
+        heading=str(payload["heading"]),
+        source=str(payload["source"]),
+        metadata=cast(dict[str, MetadataValue], payload["metadata"]),
+    )
+
+
+def passage_content(payload: Payload) -> str:
+    """What was encoded of a passage; needs its text and heading alone."""
+    return Passage(id="", text=str(payload["text"]), heading=str(payload["heading"])).content
+
+
+def check_text(argument: str, text: str) -> None:
+    """Refuse what cannot be searched for or stored.
+
+    Raises:
+        InvalidArgument: ``text`` is no string, blank, or cannot be written as UTF-8.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidArgument(argument, text, "give a text that is not blank")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(
+            argument, text, "it holds half a surrogate pair: decode it from its right encoding"
+        ) from error
+
+
+def check_passage(passage: Passage) -> None:
+    """Refuse a passage that cannot be stored and found again.
+
+    Raises:
+        InvalidArgument: the id or the text is blank, or a value of the metadata is of no type that
+            metadata may have.
+    """
+    check_text("passage.id", passage.id)
+    check_text(f"text of passage {passage.id!r}", passage.text)
+    for name in ("heading", "source"):
+        value = getattr(passage, name)
+        if value != "":
+            check_text(f"{name} of passage {passage.id!r}", value)
+    for key, value in passage.metadata.items():
+        if not isinstance(key, str) or not _storable(value):
+            remedy = "give a str, bool, list of str, or a finite number (an int of 64 bits)"
+            raise InvalidArgument(f"metadata[{key!r}] of passage {passage.id!r}", value, remedy)
+
+
+def check_vectors(vectors: Sequence[Sequence[float]], texts: Sequence[str], dimension: int) -> None:
+    """Refuse what a dense encoder may not return: the engine would store it in silence.
+
+    Raises:
+        InvalidArgument: a wrong count or dimension, NaN, infinity, or a vector that is neither of
+            length 1 nor all zero.
+    """
+    if len(vectors) != len(texts):
+        raise InvalidArgument("dense", len(vectors), f"the encoder must return {len(texts)} vectors")
+    for vector in vectors:
+        if len(vector) != dimension:
+            raise InvalidArgument("dense", len(vector), f"the encoder must return {dimension} dimensions")
+        length = math.hypot(*vector)
+        if not (length == 0 or abs(length - 1) < 1e-3):  # also refuses NaN
+            raise InvalidArgument("dense", length, "the encoder must return vectors of length 1, or all zero")
+
+
+def _storable(value: object) -> bool:
+    if isinstance(value, bool | str):
+        return True
+    if isinstance(value, int):
+        return -_MAX_INTEGER <= value <= _MAX_INTEGER
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
