@@ -1,0 +1,122 @@
+"""Calls that are given up when the deadline passes.
+
+A synchronous call cannot be stopped from outside: it is left to its daemon thread, which does
+not keep the interpreter from exiting, and its result is thrown away. So many may be left
+running at once; beyond that the next call is refused rather than piling up threads.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from lara_plugins.errors import TooManyAbandonedCalls
+
+T = TypeVar("T")
+
+MOST_ABANDONED = 8
+
+
+class DeadlinePassed(Exception):
+    """The time for a call is over; what it would have brought is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item(Generic[T]):
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    error: BaseException
+
+
+class _End:
+    pass
+
+
+_abandoned: set[threading.Thread] = set()
+_lock = threading.Lock()
+
+
+def call_within(seconds: float, call: Callable[[], T]) -> T:
+    """Call, and give up after ``seconds``; an infinite time calls in this very thread.
+
+    Raises:
+        DeadlinePassed: the call takes longer.
+        TooManyAbandonedCalls: too many earlier ones are still running.
+    """
+    if seconds == math.inf:
+        return call()
+
+    def once() -> Iterator[T]:
+        yield call()
+
+    [value] = iterate_within(lambda: seconds, once)
+    return value
+
+
+def iterate_within(seconds_left: Callable[[], float], iterate: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """Iterate, and give up when the time is over.
+
+    Args:
+        seconds_left: seconds until the deadline, read before every item; infinite for none.
+        iterate: starts the iteration; it runs in a daemon thread, in a copy of this context.
+
+    Raises:
+        DeadlinePassed: the next item takes longer.
+        TooManyAbandonedCalls: too many earlier ones are still running.
+    """
+    if seconds_left() == math.inf:
+        yield from iterate()
+        return
+    with _lock:
+        _abandoned.difference_update([thread for thread in _abandoned if not thread.is_alive()])
+        if len(_abandoned) >= MOST_ABANDONED:
+            raise TooManyAbandonedCalls(
+                f"{len(_abandoned)} calls that outlived their deadline are still running: "
+                "give the LLM client a timeout of its own, or afford more time"
+            )
+    items: queue.SimpleQueue[_Item[T] | _Raised | _End] = queue.SimpleQueue()
+    given_up = threading.Event()
+
+    def produce() -> None:
+        try:
+            for value in iterate():
+                items.put(_Item(value))
+                if given_up.is_set():
+                    return
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
+            items.put(_Raised(error))
+        else:
+            items.put(_End())
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(produce,), name="lara-call", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item = items.get(timeout=max(0.0, seconds_left()))
+            if isinstance(item, _End):
+                return
+            if isinstance(item, _Raised):
+                raise item.error
+            yield item.value
+    except queue.Empty:
+        _abandon(thread)
+        raise DeadlinePassed from None
+    except GeneratorExit:
+        _abandon(thread)
+        raise
+    finally:
+        given_up.set()
+
+
+def _abandon(thread: threading.Thread) -> None:
+    with _lock:
+        _abandoned.add(thread)

@@ -1,0 +1,222 @@
+"""The four drivers of an answering loop: sync and async, whole and streaming.
+
+They are the only code that waits. A framework's adapter is a ``LanguageModel``: it renders an
+ask and calls, and knows nothing of loops, deadlines or streams of answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Protocol
+
+from lara_plugins.answering.contract import RawReply
+from lara_plugins.answering.deadline import DeadlinePassed, call_within, iterate_within
+from lara_plugins.answering.loop import Answer, Ask, Emit, Loop, Reply, Usage
+from lara_plugins.answering.streaming import AnswerFieldReader
+from lara_plugins.query import QueryClock
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a language model said: a whole reply, or in a stream the next piece of its text."""
+
+    raw: RawReply
+    usage: Usage | None = None
+
+
+class LanguageModel(Protocol):
+    """Renders an ask in a framework's way and calls its LLM; the LLM's errors propagate."""
+
+    def ask(self, ask: Ask) -> Said:
+        """The whole reply."""
+
+    async def aask(self, ask: Ask) -> Said:
+        """As ``ask``, without blocking the event loop."""
+
+    def stream(self, ask: Ask) -> Iterator[Said]:
+        """The reply's text piece by piece; pieces are strings."""
+
+    def astream(self, ask: Ask) -> AsyncIterator[Said]:
+        """As ``stream``, without blocking the event loop."""
+
+
+def drive(loop: Loop, call: Callable[[Ask], Reply]) -> Answer:
+    """Run a loop to its answer; an exception raised by ``call`` ends it.
+
+    Args:
+        loop: the loop, not yet started.
+        call: answers an ask.
+    """
+    step = _advance(loop, None)
+    while not isinstance(step, Answer):
+        step = _advance(loop, call(step) if isinstance(step, Ask) else None)
+    return step
+
+
+def answer(loop: Loop, model: LanguageModel, clock: QueryClock) -> Answer:
+    """Drive a loop with a model; a call that outlives the deadline is abandoned."""
+    return drive(loop, lambda ask: _whole(ask, model, clock))
+
+
+async def aanswer(loop: Loop, model: LanguageModel, clock: QueryClock) -> Answer:
+    """As ``answer``; a call that outlives the deadline is cancelled."""
+    step = _advance(loop, None)
+    while not isinstance(step, Answer):
+        step = _advance(loop, await _awhole(step, model, clock) if isinstance(step, Ask) else None)
+    return step
+
+
+def stream_answer(
+    loop: Loop, model: LanguageModel, clock: QueryClock, finish: Callable[[Answer], None]
+) -> Generator[str, None, None]:
+    """Drive a loop and yield the answer's text as it becomes known.
+
+    The ask marked last is streamed; an answer decided without it is yielded at the end.
+
+    Args:
+        loop: the loop, not yet started.
+        model: the language model.
+        clock: the query's clock.
+        finish: is given the answer when the text has been yielded.
+    """
+    step = _advance(loop, None)
+    while not isinstance(step, Answer):
+        reply = None
+        if isinstance(step, Emit):
+            yield step.text
+        elif step.last:
+            reply = yield from _streamed(step, model, clock)
+        else:
+            reply = _whole(step, model, clock)
+        step = _advance(loop, reply)
+    finish(step)
+
+
+async def astream_answer(
+    loop: Loop, model: LanguageModel, clock: QueryClock, finish: Callable[[Answer], None]
+) -> AsyncGenerator[str, None]:
+    """As ``stream_answer``, without blocking the event loop."""
+    step = _advance(loop, None)
+    while not isinstance(step, Answer):
+        reply = None
+        if isinstance(step, Emit):
+            yield step.text
+        elif step.last:
+            streamed = _Streamed(step, clock)
+            async with aclosing(_apieces(streamed, model)) as texts:
+                async for text in texts:
+                    yield text
+            reply = streamed.reply()
+        else:
+            reply = await _awhole(step, model, clock)
+        step = _advance(loop, reply)
+    finish(step)
+
+
+def _advance(loop: Loop, reply: Reply | None) -> Ask | Emit | Answer:
+    """The loop's next step, or its answer."""
+    try:
+        return loop.send(reply)
+    except StopIteration as finished:
+        if not isinstance(finished.value, Answer):
+            raise TypeError(f"the loop returned {type(finished.value).__name__}, not an Answer") from None
+        return finished.value
+
+
+def _whole(ask: Ask, model: LanguageModel, clock: QueryClock) -> Reply:
+    started = clock.now()
+    try:
+        said = call_within(_limit(ask, clock), lambda: model.ask(ask))
+    except DeadlinePassed:
+        return _expired(clock, started)
+    return Reply(said.raw, clock.time_left(), said.usage, seconds=clock.now() - started)
+
+
+async def _awhole(ask: Ask, model: LanguageModel, clock: QueryClock) -> Reply:
+    started = clock.now()
+    limit = _limit(ask, clock)
+    call = model.aask(ask)
+    if limit == math.inf:
+        said = await call
+    else:
+        # The timeout's own flag tells our deadline from a TimeoutError of the LLM's client.
+        timeout = asyncio.timeout(max(0.0, limit))
+        try:
+            async with timeout:
+                said = await call
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            return _expired(clock, started)
+    return Reply(said.raw, clock.time_left(), said.usage, seconds=clock.now() - started)
+
+
+def _streamed(ask: Ask, model: LanguageModel, clock: QueryClock) -> Generator[str, None, Reply]:
+    streamed = _Streamed(ask, clock)
+    try:
+        for said in iterate_within(streamed.limit, lambda: model.stream(ask)):
+            yield from streamed.take(said)
+    except DeadlinePassed:
+        streamed.expired = True
+    return streamed.reply()
+
+
+async def _apieces(streamed: _Streamed, model: LanguageModel) -> AsyncGenerator[str, None]:
+    pieces = model.astream(streamed.ask)
+    try:
+        while True:
+            limit = streamed.limit()
+            timeout = asyncio.timeout(None if limit == math.inf else max(0.0, limit))
+            try:
+                async with timeout:
+                    said = await anext(pieces)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                if not timeout.expired():
+                    raise
+                streamed.expired = True
+                return
+            for text in streamed.take(said):
+                yield text
+    finally:
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
+
+
+class _Streamed:
+    """A reply that is being streamed: what has come, and what of it has been shown."""
+
+    def __init__(self, ask: Ask, clock: QueryClock) -> None:
+        self.ask = ask
+        self.expired = False
+        self._clock = clock
+        self._started = clock.now()
+        self._reader = AnswerFieldReader(ask.reply)
+        self._usage: Usage | None = None
+
+    def limit(self) -> float:
+        return _limit(self.ask, self._clock)
+
+    def take(self, said: Said) -> Iterator[str]:
+        self._usage = said.usage or self._usage
+        if isinstance(said.raw, str) and (text := self._reader.feed(said.raw)):
+            yield text
+
+    def reply(self) -> Reply:
+        raw = None if self.expired else self._reader.raw
+        seconds = self._clock.now() - self._started
+        return Reply(raw, self._clock.time_left(), self._usage, self._reader.shown, seconds)
+
+
+def _limit(ask: Ask, clock: QueryClock) -> float:
+    """Seconds that a call may take now; an ask without a timeout is exempt from the deadline."""
+    return math.inf if ask.timeout == math.inf else clock.time_left()
+
+
+def _expired(clock: QueryClock, started: float) -> Reply:
+    return Reply(None, clock.time_left(), seconds=clock.now() - started)

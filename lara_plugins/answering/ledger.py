@@ -1,0 +1,130 @@
+"""What one loop has asked so far: the asks, the repairs, the time, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from lara_plugins.answering.contract import AnswerReply, AnswerWithEvidence, Quote, StepReply
+from lara_plugins.answering.loop import Answer, Ask, AskRecord, Emit, Fault, Reply, Usage
+from lara_plugins.answering.quotes import Verified, cited_numbers, verify_quotes
+from lara_plugins.answering.reply import read_reply
+from lara_plugins.answering.wording import answer_text
+from lara_plugins.errors import ReplyError
+from lara_plugins.passages import Passage
+
+R = TypeVar("R", StepReply, AnswerReply)
+
+
+class Expired(Exception):
+    """An ask outlived the deadline."""
+
+
+class Unreadable(Exception):
+    """Neither the reply nor its repair could be read."""
+
+
+class Ledger:
+    """Keeps the books of one loop.
+
+    Args:
+        passages: what the answer may cite, best first.
+        time_left: seconds until the deadline.
+    """
+
+    def __init__(self, passages: Sequence[Passage], time_left: float) -> None:
+        self.sent = tuple(passages)
+        self.time_left = time_left
+        self.calls = 0
+        self.shown = ""
+        self._by_number = dict(enumerate(self.sent, start=1))
+        self._repairs = 0
+        self._usage: Usage | None = None
+        self._records: list[AskRecord] = []
+        self._notes: list[str] = []
+
+    def ask(self, ask: Ask, reply_type: type[R], predicted: float) -> Generator[Ask | Emit, Reply | None, R]:
+        """Ask, and ask once more where the reply cannot be read.
+
+        Raises:
+            Expired: the call outlived the deadline.
+            Unreadable: neither the reply nor its repair is the typed reply.
+        """
+        self.calls += 1
+        reply = yield from self._exchange(replace(ask, timeout=self.time_left), predicted)
+        try:
+            return read_reply(reply.raw or "", reply_type)
+        except ReplyError as fault:
+            if reply.shown or predicted > self.time_left:
+                # Shown text is not taken back, and a repair must fit the time like any ask.
+                self.note(f"ask {self.calls}: {fault}; it was not repaired")
+                raise Unreadable from fault
+            self.note(f"ask {self.calls}: {fault}; it was asked again")
+            repair = replace(ask, timeout=self.time_left, fault=Fault(str(reply.raw), str(fault)))
+        self._repairs += 1
+        reply = yield from self._exchange(repair, predicted)
+        try:
+            return read_reply(reply.raw or "", reply_type)
+        except ReplyError as fault:
+            self.note(f"ask {self.calls}: the repair failed too: {fault}")
+            self.note(f"the unread reply of ask {self.calls}: {reply.raw}")
+            raise Unreadable from fault
+
+    def _exchange(self, ask: Ask, predicted: float) -> Generator[Ask | Emit, Reply | None, Reply]:
+        reply = yield ask
+        if reply is None:
+            raise TypeError("an Ask was answered with None: send a Reply")
+        self.time_left = reply.time_left
+        self.shown += reply.shown
+        if reply.usage is not None:
+            self._usage = reply.usage if self._usage is None else self._usage + reply.usage
+        numbers = tuple(item.number for item in ask.passages)
+        brought = "expired" if reply.raw is None else "reply"
+        self._records.append(AskRecord(numbers, brought, predicted, reply.seconds, reply.time_left))
+        if reply.raw is None:
+            raise Expired
+        return reply
+
+    def verify(self, value: str, quotes: Sequence[Quote]) -> Verified:
+        """The quotes that stand in the passages; what the value cites beyond them is a caveat."""
+        verified = verify_quotes(quotes, self._by_number)
+        strays = [number for number in cited_numbers(value) if number not in self._by_number]
+        stray = tuple(f"the answer cites [{number}], which was not sent" for number in strays)
+        return Verified(verified.spans, verified.caveats + stray)
+
+    def cited_ids(self, value: str) -> set[str]:
+        """The ids of the passages that a text cites."""
+        return {self._by_number[number].id for number in cited_numbers(value) if number in self._by_number}
+
+    def brought(self, what: str) -> None:
+        """Say what the latest ask brought."""
+        self._records[-1] = replace(self._records[-1], brought=what)
+
+    def note(self, text: str) -> None:
+        """Add what a reader must know."""
+        self._notes.append(text)
+
+    def finish(
+        self, evidence: AnswerWithEvidence, outcome: str
+    ) -> Generator[Ask | Emit, Reply | None, Answer]:
+        """The loop's answer, after whatever of its text has not been shown."""
+        answer = Answer(
+            evidence=evidence,
+            calls=self.calls,
+            repairs=self._repairs,
+            outcome=outcome,
+            trace=tuple(self._records),
+            notes=tuple(self._notes),
+            sent=self.sent,
+            usage=self._usage,
+        )
+        text = answer_text(answer)
+        if self.shown and not text.startswith(self.shown):
+            # What has been shown is the answer that the reader has; the verdict is in the notes.
+            note = f"the text was shown before its verdict: {evidence.value or 'no supported answer'}"
+            return replace(answer, text=self.shown, replayed=False, notes=(*answer.notes, note))
+        remainder = text[len(self.shown) :]
+        if remainder:
+            yield Emit(remainder, replayed=not self.shown)
+        return replace(answer, text=text, replayed=not self.shown)
