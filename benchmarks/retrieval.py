@@ -106,7 +106,7 @@ def rows(path: Path) -> Iterator[dict[str, str]]:
 
 def show(line: str) -> None:
     """Print at once, since the next line may take a while."""
-    print(line, flush=True)  # noqa: T201
+    print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,138 @@
+"""The answer: route the question, make the loop that answers it, record what it came to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from lara_plugins.answering import Answer, Loop, answer_in_one_call, answer_sequentially, refine_in_threes
+from lara_plugins.answering.contract import NO_ANSWER
+from lara_plugins.answering.loop import Fits, SecondsFor, always_fits, no_time
+from lara_plugins.answering.wording import abstention_text
+from lara_plugins.budget import Call, LatencyModel
+from lara_plugins.budget.tokens import TokenCounter, conservative_tokens
+from lara_plugins.passages import Passage
+from lara_plugins.query import QueryState
+from lara_plugins.question import SINGLE_VALUES, QuestionShape, Route, parse_question, route
+from lara_plugins.trace import finite
+
+
+def run_route(state: QueryState, question: str, passages: Sequence[Passage]) -> tuple[QuestionShape, Route]:
+    """Choose how the question is answered over the passages that are sent.
+
+    Raises:
+        InvalidArgument: the question is empty.
+    """
+    began = state.clock.now()
+    shape = parse_question(question)
+    scores = [state.scores[passage.id] for passage in passages if passage.id in state.scores]
+    tokens = [conservative_tokens(passage.content) for passage in passages]
+    chosen = route(shape, scores, tokens)
+    state.trace.record(
+        "route",
+        chosen.reason,
+        state.clock.now() - began,
+        regime=chosen.regime,
+        rule=chosen.rule,
+        answer_shape=shape.answer_shape,
+        decomposition=shape.decomposition,
+        language=shape.language,
+        parsed_by=shape.rule,
+    )
+    return shape, chosen
+
+
+def asking_time(
+    state: QueryState,
+    passages: Sequence[Passage],
+    latency: LatencyModel,
+    count_tokens: TokenCounter = conservative_tokens,
+) -> tuple[float, SecondsFor]:
+    """The time left for asking over some passages, and the prediction for one ask.
+
+    A passage that is sent over budget is exempt from both: its ask is made and not cancelled.
+    """
+    if any(passage.id in state.over_budget for passage in passages):
+        return math.inf, no_time
+
+    def seconds_for(shown: Sequence[Passage]) -> float:
+        tokens = sum(count_tokens(passage.content) for passage in shown)
+        return latency.predict([Call(len(shown), tokens)])
+
+    return state.clock.time_left(), seconds_for
+
+
+def answer_loop(
+    state: QueryState,
+    question: str,
+    passages: Sequence[Passage],
+    latency: LatencyModel,
+    fits: Fits = always_fits,
+) -> Loop:
+    """Route the question over the passages that are sent: the loop that answers it.
+
+    Args:
+        state: the query's state with its deadline.
+        question: the user's question.
+        passages: the Send_List.
+        latency: predicts the seconds of an ask.
+        fits: whether passages fit one prompt.
+
+    Raises:
+        InvalidArgument: the question is empty.
+    """
+    shape, chosen = run_route(state, question, passages)
+    time_left, seconds_for = asking_time(state, passages, latency)
+    if chosen.regime == "sequential":
+        return answer_sequentially(question, passages, time_left, seconds_for, fits=fits)
+    if chosen.regime == "batch":
+        return answer_in_one_call(question, passages, time_left, seconds_for, fits=fits)
+    single = shape.answer_shape in SINGLE_VALUES and shape.decomposition == "single"
+    return refine_in_threes(question, passages, time_left, seconds_for, stop_when_complete=single, fits=fits)
+
+
+def record_answer(state: QueryState, answer: Answer) -> None:
+    """Write what answering came to into the trace."""
+    usage = answer.usage
+    state.trace.record(
+        "answer",
+        f"{answer.calls} calls, {answer.outcome}",
+        sum(record.seconds for record in answer.trace),
+        outcome=answer.outcome,
+        calls=answer.calls,
+        repairs=answer.repairs,
+        replayed=answer.replayed,
+        answer_found=answer.evidence.answer_found,
+        complete_answer_found=answer.evidence.complete_answer_found,
+        confidence=answer.evidence.confidence,
+        caveats=list(answer.evidence.caveats),
+        input_tokens=usage.input_tokens if usage else None,
+        output_tokens=usage.output_tokens if usage else None,
+        asks=[
+            {
+                "passages": list(record.numbers),
+                "brought": record.brought,
+                "predicted": record.predicted,
+                "seconds": record.seconds,
+                "time_left": finite(record.time_left),
+            }
+            for record in answer.trace
+        ],
+        citations={
+            str(number): [
+                {"passage_id": span.passage_id, "start": span.start, "end": span.end, "quote": span.quote}
+                for span in spans
+            ]
+            for number, spans in answer.citations.items()
+        },
+    )
+    for note in answer.notes:
+        state.trace.note(note)
+
+
+def abstain(state: QueryState) -> Answer:
+    """The answer where no passage is left: no ask, the reason, and the best passages as sources."""
+    reason = state.empty_reason or "no passage was retrieved"
+    return Answer(
+        NO_ANSWER, calls=0, repairs=0, outcome="no_passages", text=abstention_text(reason, len(state.best))
+    )

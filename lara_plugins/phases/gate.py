@@ -1,0 +1,91 @@
+"""The gate: score in its share of the budget, and keep what reaches theta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lara_plugins.gate import FEW_CANDIDATES, GATE_SHARE, GateDecision, Scorer, ThresholdGate, score_in_time
+from lara_plugins.passages import Passage, Score
+from lara_plugins.query import QueryState
+
+BEST_SHOWN = 3
+"""Passages that stand as sources where nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """What the gate decided, and the scores that it decided on, one a passage."""
+
+    decision: GateDecision
+    scores: tuple[Score | None, ...]
+
+
+def run_gate(
+    state: QueryState, question: str, passages: Sequence[Passage], scorer: Scorer, gate: ThresholdGate
+) -> Gated:
+    """Score the passages in the gate's share of the budget, and keep what reaches theta.
+
+    Args:
+        state: the query's state; its deadline, if it has one, bounds the scoring.
+        question: what the passages are scored against.
+        passages: the candidates, in retrieval order.
+        scorer: the cross-encoder.
+        gate: theta, the cap and the policy.
+
+    Raises:
+        InvalidArgument: the question is empty.
+        ScoreError: the scorer returned something that is not a score.
+        NothingKept: no passage is kept and the policy is to raise.
+    """
+    clock = state.clock
+    began = clock.now()
+    allowed = math.inf if clock.afford is None else min(clock.time_left(), GATE_SHARE * clock.afford)
+    texts = [passage.content for passage in passages]
+    scored = score_in_time(scorer, question, texts, lambda: allowed - (clock.now() - began))
+    state.candidates = len(passages)
+    order = sorted(
+        (i for i, score in enumerate(scored.scores) if score is not None),
+        key=lambda i: -_rank(scored.scores[i]),
+    )
+    state.best = tuple(passages[i] for i in order[:BEST_SHOWN]) or tuple(passages[:BEST_SHOWN])
+    decision = gate.admit(scored.scores, scorer.scale_known)
+    state.scores = {passages[i].id: score for i in decision.kept if (score := scored.scores[i]) is not None}
+    below = sum(score is not None and score.value < gate.theta for score in scored.scores)
+    best = None if decision.best is None else scored.scores[decision.best]
+    state.trace.record(
+        "gate",
+        decision.reason,
+        clock.now() - began,
+        candidates=len(passages),
+        kept=len(decision.kept),
+        below_theta=below,
+        unscored=len(decision.unscored),
+        theta=decision.theta,
+        noise_rate=decision.noise_rate,
+        best=None if best is None else best.value,
+        truncated=len(scored.truncated),
+        kept_below_theta=decision.below_theta,
+        scorer=scorer.fingerprint,
+    )
+    if scored.truncated:
+        state.trace.note(
+            f"{len(scored.truncated)} passages are longer than the scorer's window "
+            "and were scored on as much as fits"
+        )
+    if decision.unscored:
+        state.trace.note(f"{len(decision.unscored)} passages were left unscored when the gate's time ended")
+    retrieval = state.trace.last("retrieval")
+    corpus = None if retrieval is None else retrieval.facts.get("corpus")
+    if 0 < len(passages) < FEW_CANDIDATES and corpus != len(passages):
+        state.trace.note(
+            f"the gate had {len(passages)} candidates: retrieve 50 to 200, so that it has a choice"
+        )
+    if passages and not decision.kept:
+        state.leave_empty(decision.reason, 'lower theta, retrieve more passages, or let the gate keep the best one')
+    return Gated(decision, scored.scores)
+
+
+def _rank(score: Score | None) -> float:
+    return -math.inf if score is None else score.rank

@@ -1,0 +1,264 @@
+"""The phases on one query's state: what they decide, and what the trace says of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from towers import COMPARISON, LISTING, LOOKUP, PASSAGES, UNANSWERABLE
+
+from lara_plugins import (
+    Answer,
+    CallableScorer,
+    EmbeddedIndex,
+    ExtractiveModel,
+    ExtractiveReader,
+    InvalidArgument,
+    LatencyGovernor,
+    NothingKept,
+    Outcome,
+    Passage,
+    PerChunkLatency,
+    Pipeline,
+    QueryClock,
+    QueryState,
+    ScoreError,
+    ThresholdGate,
+    load_scorer,
+)
+from lara_plugins.gate import GATE_SHARE, Block, ScoreKind
+from lara_plugins.phases import answer_loop, asking_time, run_budget, run_gate
+from lara_plugins.trace import Phase
+
+
+class FakeTime:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Slow:
+    """Scores everything alike and takes a second a block of ten."""
+
+    name = None
+    score_kind: ScoreKind = "probability"
+    scale_known = True
+    fingerprint = "slow"
+
+    def __init__(self, time: FakeTime) -> None:
+        self.time = time
+
+    def load(self) -> None:
+        """Nothing to load."""
+
+    def blocks(self, query: str, texts: Sequence[str]) -> Iterator[Block]:
+        for start in range(0, len(texts), 10):
+            self.time.now += 1.0
+            yield Block([0.5] * len(texts[start : start + 10]))
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [score for block in self.blocks(query, texts) for score in block.scores]
+
+
+def phase(state: QueryState, name: str) -> Phase:
+    found = state.trace.last(name)
+    assert found is not None
+    return found
+
+
+def many(count: int) -> list[Passage]:
+    return [Passage(f"p{n}", f"passage {n}") for n in range(count)]
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
+    scorer = load_scorer("embedded")
+    with EmbeddedIndex(tmp_path / "index") as index:
+        index.upsert(PASSAGES)
+        yield Pipeline(index, scorer, ExtractiveModel(ExtractiveReader(scorer)), afford=600.0)
+
+
+def test_the_gate_stops_in_its_share_of_the_budget() -> None:
+    time = FakeTime()
+    state = QueryState(clock=QueryClock(10.0, now=time))
+    gated = run_gate(state, "q", many(100), Slow(time), ThresholdGate())
+    # A share of 4 s pays for four blocks of a second.
+    assert time.now == 100.0 + 10.0 * GATE_SHARE
+    assert len(gated.decision.kept) == 40
+    assert len(gated.decision.unscored) == 60
+    assert phase(state, "gate").facts["unscored"] == 60
+    assert "60 passages were left unscored when the gate's time ended" in state.trace.notes
+
+
+def test_the_gate_never_takes_more_than_what_is_left() -> None:
+    time = FakeTime()
+    state = QueryState(clock=QueryClock(10.0, now=time))
+    time.now += 8.0
+    run_gate(state, "q", many(100), Slow(time), ThresholdGate())
+    assert time.now == 110.0
+
+
+def test_without_a_deadline_everything_is_scored() -> None:
+    time = FakeTime()
+    state = QueryState(clock=QueryClock(now=time))
+    assert len(run_gate(state, "q", many(100), Slow(time), ThresholdGate()).decision.kept) == 100
+
+
+def test_an_empty_gate_says_why_and_names_the_best_passages() -> None:
+    scorer = CallableScorer(
+        lambda q, texts: [0.1, 0.2, 0.15, 0.05], score_kind="probability", scale_known=True
+    )
+    state = QueryState()
+    assert run_gate(state, "q", many(4), scorer, ThresholdGate()).decision.kept == ()
+    assert [passage.id for passage in state.best] == ["p1", "p2", "p0"]
+    assert state.empty_reason is not None
+    assert "the best has 0.2" in state.empty_reason
+    assert "lower theta" in state.empty_reason
+
+
+def test_few_candidates_are_noted() -> None:
+    scorer = CallableScorer(lambda q, texts: [0.9] * len(texts), score_kind="probability")
+    few, enough = QueryState(), QueryState()
+    run_gate(few, "q", many(2), scorer, ThresholdGate())
+    run_gate(enough, "q", many(20), scorer, ThresholdGate())
+    assert any("2 candidates" in note for note in few.trace.notes)
+    assert not enough.trace.notes
+
+
+def test_a_truncated_passage_is_noted() -> None:
+    state = QueryState()
+    run_gate(state, "q", [Passage("p", "word " * 3000)], load_scorer("embedded"), ThresholdGate())
+    assert phase(state, "gate").facts["truncated"] == 1
+    assert any("longer than the scorer's window" in note for note in state.trace.notes)
+
+
+@pytest.mark.parametrize(
+    ("scores", "error"),
+    [([math.nan], ScoreError), ([0.5, 0.5], ScoreError), ([], ScoreError), ([0.1], NothingKept)],
+)
+def test_what_the_gate_raises(scores: list[float], error: type[Exception]) -> None:
+    scorer = CallableScorer(lambda q, texts: scores, score_kind="probability")
+    with pytest.raises(error):
+        run_gate(QueryState(), "q", many(1), scorer, ThresholdGate(on_empty="raise"))
+
+
+def test_the_budget_counts_from_the_querys_start() -> None:
+    time = FakeTime()
+    state = QueryState(clock=QueryClock(2.0, now=time))
+    time.now += 1.5
+    plan = run_budget(state, many(20), LatencyGovernor(PerChunkLatency(0.1)))
+    assert plan.sent == 5
+    assert phase(state, "budget").facts["time_left"] == 0.5
+
+
+def test_an_exhausted_budget_says_why() -> None:
+    time = FakeTime()
+    state = QueryState(clock=QueryClock(2.0, now=time))
+    time.now += 3.0
+    assert run_budget(state, many(20), LatencyGovernor()).sent == 0
+    assert state.empty_reason is not None
+    assert "afford more time" in state.empty_reason
+    assert len(state.best) == 3
+
+
+def test_a_passage_sent_over_budget_is_exempt_from_the_check() -> None:
+    time = FakeTime()
+    state = QueryState(clock=QueryClock(2.0, now=time))
+    time.now += 3.0
+    passages = many(20)
+    plan = run_budget(state, passages, LatencyGovernor(on_exhausted="send_best"))
+    assert (plan.sent, plan.over_budget) == (1, True)
+    time_left, seconds_for = asking_time(state, passages[:1], PerChunkLatency())
+    assert (time_left, seconds_for(passages[:1])) == (math.inf, 0.0)
+
+
+def test_refine_stops_when_complete_for_single_values_only() -> None:
+    # Twenty passages do not fit one call; a listing is refined to its end.
+    state = QueryState()
+    answer_loop(state, "List all the passages.", many(20), PerChunkLatency())
+    assert phase(state, "route").facts["regime"] == "refine"
+
+
+def outcome_of(pipeline: Pipeline, question: str) -> tuple[Outcome, Answer]:
+    outcome = pipeline.ask(question)
+    return outcome, outcome.answer
+
+
+def test_a_lookup_end_to_end(pipeline: Pipeline) -> None:
+    outcome, answer = outcome_of(pipeline, LOOKUP)
+    assert "330 metres" in outcome.text
+    assert answer.outcome == "sufficient"
+    for number, spans in answer.citations.items():
+        text = outcome.sources[number - 1].text
+        assert all(text[span.start : span.end] == span.quote for span in spans)
+    assert [one.name for one in outcome.trace.phases] == ["retrieval", "gate", "budget", "route", "answer"]
+
+
+def test_regimes_follow_the_question(pipeline: Pipeline) -> None:
+    regimes = {}
+    for question in (LOOKUP, LISTING, COMPARISON):
+        route = pipeline.ask(question).trace.last("route")
+        assert route is not None
+        regimes[question] = route.facts["regime"]
+    assert regimes == {LOOKUP: "sequential", LISTING: "batch", COMPARISON: "batch"}
+
+
+def test_an_unanswerable_question_is_not_asked(pipeline: Pipeline) -> None:
+    outcome, answer = outcome_of(pipeline, UNANSWERABLE)
+    assert answer.calls == 0
+    assert outcome.text.startswith("No answer: none of 12 scored passages reaches theta 0.3")
+    assert len(outcome.sources) == 3
+
+
+def test_an_empty_corpus_is_said_to_be_empty(tmp_path: Path, pipeline: Pipeline) -> None:
+    with EmbeddedIndex(tmp_path / "empty") as index:
+        outcome = Pipeline(index, pipeline.scorer, pipeline.model).ask(LOOKUP)
+    assert "the index holds no passage" in outcome.text
+
+
+def test_a_question_of_twenty_thousand_characters(pipeline: Pipeline) -> None:
+    assert pipeline.ask(LOOKUP + " Please." * 2500).text
+
+
+@pytest.mark.parametrize("question", ["", "  ", "\n"])
+def test_an_empty_question_is_refused(pipeline: Pipeline, question: str) -> None:
+    with pytest.raises(InvalidArgument, match="question="):
+        pipeline.ask(question)
+
+
+@pytest.mark.parametrize("afford", [0, -1.0, math.nan, math.inf, True, "4"])
+def test_afford_is_a_positive_number_of_seconds(afford: float) -> None:
+    with pytest.raises(InvalidArgument, match="afford="):
+        QueryClock(afford)
+
+
+def test_the_strictest_of_several_deadlines_counts() -> None:
+    clock = QueryClock(4.0)
+    clock.allow(9.0)
+    assert clock.afford == 4.0
+    clock.allow(2.0)
+    assert clock.afford == 2.0
+
+
+def test_a_trace_is_plain_json(pipeline: Pipeline) -> None:
+    trace = pipeline.ask(LISTING).trace.to_dict()
+    assert json.loads(json.dumps(trace, allow_nan=False)) == trace
+    without_deadline = Pipeline(pipeline.index, pipeline.scorer, pipeline.model).ask(LISTING).trace
+    json.dumps(without_deadline.to_dict(), allow_nan=False)
+
+
+def test_nothing_that_was_asked_or_read_is_logged(
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    for question in (LOOKUP, LISTING, UNANSWERABLE):
+        pipeline.ask(question)
+    for secret in (LOOKUP, LISTING, UNANSWERABLE, "330 metres"):
+        assert secret not in caplog.text
