@@ -1,0 +1,68 @@
+"""``lara ask``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from lara_plugins.answering.extractive import ExtractiveReader
+from lara_plugins.answering.extractive_model import ExtractiveModel
+from lara_plugins.cli.render import console, print_answer, print_trace
+from lara_plugins.gate import ThresholdGate, load_scorer
+from lara_plugins.pipeline import Outcome, Pipeline
+from lara_plugins.retrieval import HybridIndex
+from lara_plugins.retrieval.embedded import EmbeddedIndex
+
+
+def run(question: str, folder: Path, afford: float, theta: float, *, as_json: bool) -> None:
+    """Answer one question from an index, for a person or, as JSON, for a program."""
+    with EmbeddedIndex(folder, create=False) as index:
+        outcome = pipeline_over(index, afford, theta).ask(question)
+    if as_json:
+        json.dump(as_plain_values(question, outcome), sys.stdout, allow_nan=False)
+        sys.stdout.write("\n")
+        return
+    out = console()
+    print_answer(out, outcome, Path.cwd())
+    out.print()
+    print_trace(out, outcome)
+
+
+def pipeline_over(index: HybridIndex, afford: float, theta: float) -> Pipeline:
+    """The embedded parts, weights loaded, so that no question pays for that."""
+    scorer = load_scorer("embedded")
+    scorer.load()
+    model = ExtractiveModel(ExtractiveReader(scorer))
+    return Pipeline(index, scorer, model, gate=ThresholdGate(theta), afford=afford)
+
+
+def as_plain_values(question: str, outcome: Outcome) -> dict[str, object]:
+    """The outcome as JSON holds it; a number n of ``citations`` means the n-th of ``sources``."""
+    evidence = outcome.answer.evidence
+    return {
+        "question": question,
+        "answer": outcome.text,
+        "answer_found": evidence.answer_found,
+        "complete_answer_found": evidence.complete_answer_found,
+        "confidence": evidence.confidence,
+        "caveats": list(evidence.caveats),
+        "outcome": outcome.answer.outcome,
+        "calls": outcome.answer.calls,
+        "seconds": outcome.seconds,
+        "citations": {
+            str(number): [{"start": span.start, "end": span.end, "quote": span.quote} for span in spans]
+            for number, spans in outcome.answer.citations.items()
+        },
+        "sources": [
+            {
+                "id": passage.id,
+                "source": passage.source,
+                "heading": passage.heading,
+                "text": passage.text,
+                "metadata": dict(passage.metadata),
+            }
+            for passage in outcome.sources
+        ],
+        "trace": outcome.trace.to_dict(),
+    }
