@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lara_plugins.answering.drivers import LanguageModel, answer
-from lara_plugins.answering.loop import Answer
+from lara_plugins.answering import Answer, LanguageModel, answer
 from lara_plugins.budget import LatencyGovernor
 from lara_plugins.gate import Scorer, ThresholdGate
 from lara_plugins.passages import Passage
@@ -78,7 +77,7 @@ class Pipeline:
         sent = kept[: run_budget(state, kept, self.governor).sent]
         if not sent:
             return self._outcome(state, abstain(state), state.best)
-        loop = answer_loop(state, question, sent, self.governor.latency)
+        loop = answer_loop(state, question, sent)
         return self._outcome(state, answer(loop, self.model, state.clock), tuple(sent))
 
     def _outcome(self, state: QueryState, answered: Answer, sources: tuple[Passage, ...]) -> Outcome:

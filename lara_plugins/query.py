@@ -10,13 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from lara_plugins.errors import InvalidArgument
+from lara_plugins.arguments import check_seconds
+from lara_plugins.budget import LatencyModel
 from lara_plugins.passages import Passage, Score
 from lara_plugins.trace import Trace
 
 _logger = logging.getLogger(__name__)
 
 EXPLICIT_CLOCK = "explicit clock"
+
+
+def check_afford(afford: float) -> None:
+    """Refuse what is not a positive, finite number of seconds."""
+    check_seconds("afford", afford, "give the seconds the caller can wait, such as 4.0")
 
 
 class QueryClock:
@@ -57,7 +63,7 @@ class QueryClock:
 
     def allow(self, afford: float) -> None:
         """Open the deadline, or move it earlier; of several, the strictest counts."""
-        checked_afford(afford)
+        check_afford(afford)
         self._afford = afford if self._afford is None else min(self._afford, afford)
 
     def elapsed(self) -> float:
@@ -79,13 +85,6 @@ class QueryClock:
         _current.reset(self._entered.pop())
 
 
-def checked_afford(afford: float) -> float:
-    """``afford``, or InvalidArgument where it is not a positive, finite number of seconds."""
-    if isinstance(afford, bool) or not isinstance(afford, int | float) or not 0 < afford < math.inf:
-        raise InvalidArgument("afford", afford, "give the seconds the caller can wait, such as 4.0")
-    return afford
-
-
 @dataclass(slots=True, eq=False)
 class QueryState:
     """What the parts of LARA tell each other about one query.
@@ -100,6 +99,7 @@ class QueryState:
         originals: the framework's own objects behind the passages, by passage id.
         scores: the scores of the passages that were kept, by passage id.
         empty_reason: why no passage is left, where none is, and what can be done about it.
+        latency: the latency model of the query's budget, for whoever asks afterwards.
         over_budget: ids of passages that are sent although they do not fit the budget.
         closed: set when the query has ended; a closed state is not found any more.
     """
@@ -111,6 +111,7 @@ class QueryState:
     originals: dict[str, object] = field(default_factory=dict)
     scores: dict[str, Score] = field(default_factory=dict)
     empty_reason: str | None = None
+    latency: LatencyModel | None = None
     over_budget: frozenset[str] = frozenset()
     closed: bool = False
 

@@ -2,6 +2,7 @@
 
 from lara_plugins.budget.governor import LatencyGovernor, OnExhausted, SendPlan
 from lara_plugins.budget.latency import IN_THREES, ONE_CALL, Call, Calls, LatencyModel, PerChunkLatency
+from lara_plugins.budget.tokens import TokenCounter, conservative_tokens
 
 __all__ = [
     "IN_THREES",
@@ -13,4 +14,6 @@ __all__ = [
     "OnExhausted",
     "PerChunkLatency",
     "SendPlan",
+    "TokenCounter",
+    "conservative_tokens",
 ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, get_args
 
+from lara_plugins.arguments import check_choice
 from lara_plugins.budget.latency import ONE_CALL, Call, Calls, LatencyModel, PerChunkLatency
 from lara_plugins.errors import BudgetExhausted, InvalidArgument
 
@@ -65,10 +66,7 @@ class LatencyGovernor:
             raise InvalidArgument(
                 "latency", self.latency, "give a LatencyModel, such as PerChunkLatency(0.1)"
             )
-        if self.on_exhausted not in get_args(OnExhausted):
-            raise InvalidArgument(
-                "on_exhausted", self.on_exhausted, f"choose one of {', '.join(get_args(OnExhausted))}"
-            )
+        check_choice("on_exhausted", self.on_exhausted, get_args(OnExhausted))
 
     def plan(self, tokens: Sequence[int], time_left: float, calls: Calls = ONE_CALL) -> SendPlan:
         """Plan what is sent.

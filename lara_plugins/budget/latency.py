@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from lara_plugins.errors import InvalidArgument
+from lara_plugins.arguments import check_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,7 @@ class PerChunkLatency(LatencyModel):
     seconds: float = 0.1
 
     def __post_init__(self) -> None:
-        if isinstance(self.seconds, bool) or not 0 < self.seconds < math.inf:
-            raise InvalidArgument(
-                "seconds", self.seconds, "give the seconds that one passage costs, such as 0.1"
-            )
+        check_seconds("seconds", self.seconds, "give the seconds of one passage, such as 0.1")
 
     def predict(self, calls: Sequence[Call]) -> float:
         """Seconds of ``calls``: the number of their passages times ``seconds``."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from lara_plugins.errors import InvalidArgument, NothingKept
+from lara_plugins.arguments import check_choice, check_count, check_share
+from lara_plugins.errors import NothingKept
 from lara_plugins.passages import Score
 
 OnEmpty = Literal["abstain", "keep_best", "raise"]
@@ -61,16 +62,11 @@ class ThresholdGate:
     on_empty: OnEmpty | None = None
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.theta, bool)
-            or not isinstance(self.theta, int | float)
-            or not 0 <= self.theta <= 1
-        ):
-            raise InvalidArgument("theta", self.theta, "give a probability from 0 to 1, such as 0.3")
-        if self.max_k is not None and (isinstance(self.max_k, bool) or self.max_k < 1):
-            raise InvalidArgument("max_k", self.max_k, "give the most passages to keep, 1 or more, or None")
-        if self.on_empty is not None and self.on_empty not in get_args(OnEmpty):
-            raise InvalidArgument("on_empty", self.on_empty, f"choose one of {', '.join(get_args(OnEmpty))}")
+        check_share("theta", self.theta, "give a probability from 0 to 1, such as 0.3")
+        if self.max_k is not None:
+            check_count("max_k", self.max_k, "give the most passages to keep, 1 or more, or None")
+        if self.on_empty is not None:
+            check_choice("on_empty", self.on_empty, get_args(OnEmpty))
 
     def admit(self, scores: Sequence[Score | None], scale_known: bool = True) -> GateDecision:
         """Decide which passages pass.

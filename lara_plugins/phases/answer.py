@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from lara_plugins.answering import Answer, Loop, answer_in_one_call, answer_sequentially, refine_in_threes
-from lara_plugins.answering.contract import NO_ANSWER
-from lara_plugins.answering.loop import Fits, SecondsFor, always_fits, no_time
-from lara_plugins.answering.wording import abstention_text
-from lara_plugins.budget import Call, LatencyModel
-from lara_plugins.budget.tokens import TokenCounter, conservative_tokens
+from lara_plugins.answering import (
+    NO_ANSWER,
+    Answer,
+    Fits,
+    Loop,
+    SecondsFor,
+    abstention_text,
+    always_fits,
+    answer_in_one_call,
+    answer_sequentially,
+    no_time,
+    refine_in_threes,
+)
+from lara_plugins.budget import Call, LatencyModel, PerChunkLatency, TokenCounter, conservative_tokens
 from lara_plugins.passages import Passage
 from lara_plugins.query import QueryState
 from lara_plugins.question import SINGLE_VALUES, QuestionShape, Route, parse_question, route
@@ -45,7 +53,7 @@ def run_route(state: QueryState, question: str, passages: Sequence[Passage]) -> 
 def asking_time(
     state: QueryState,
     passages: Sequence[Passage],
-    latency: LatencyModel,
+    latency: LatencyModel | None = None,
     count_tokens: TokenCounter = conservative_tokens,
 ) -> tuple[float, SecondsFor]:
     """The time left for asking over some passages, and the prediction for one ask.
@@ -55,9 +63,11 @@ def asking_time(
     if any(passage.id in state.over_budget for passage in passages):
         return math.inf, no_time
 
+    model = latency or state.latency or PerChunkLatency()
+
     def seconds_for(shown: Sequence[Passage]) -> float:
         tokens = sum(count_tokens(passage.content) for passage in shown)
-        return latency.predict([Call(len(shown), tokens)])
+        return model.predict([Call(len(shown), tokens)])
 
     return state.clock.time_left(), seconds_for
 
@@ -66,7 +76,7 @@ def answer_loop(
     state: QueryState,
     question: str,
     passages: Sequence[Passage],
-    latency: LatencyModel,
+    latency: LatencyModel | None = None,
     fits: Fits = always_fits,
 ) -> Loop:
     """Route the question over the passages that are sent: the loop that answers it.
@@ -75,7 +85,7 @@ def answer_loop(
         state: the query's state with its deadline.
         question: the user's question.
         passages: the Send_List.
-        latency: predicts the seconds of an ask.
+        latency: predicts the seconds of an ask; by default the budget's model, or 0.1 s a passage.
         fits: whether passages fit one prompt.
 
     Raises:

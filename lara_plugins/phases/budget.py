@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lara_plugins.budget import ONE_CALL, Calls, LatencyGovernor, SendPlan
-from lara_plugins.budget.tokens import conservative_tokens
+from lara_plugins.budget import ONE_CALL, Calls, LatencyGovernor, SendPlan, conservative_tokens
 from lara_plugins.passages import Passage
 from lara_plugins.phases.gate import BEST_SHOWN
 from lara_plugins.query import QueryState
@@ -29,6 +28,7 @@ def run_budget(
     clock = state.clock
     began = clock.now()
     tokens = [conservative_tokens(passage.content) for passage in passages]
+    state.latency = governor.latency
     plan = governor.plan(tokens, clock.time_left(), calls)
     if not state.best:
         state.best = tuple(passages[:BEST_SHOWN])
@@ -46,5 +46,5 @@ def run_budget(
         over_budget=plan.over_budget,
     )
     if passages and not plan.sent:
-        state.leave_empty(plan.reason, 'afford more time, or let the budget send the best one')
+        state.leave_empty(plan.reason, "afford more time, or let the budget send the best one")
     return plan

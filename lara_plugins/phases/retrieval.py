@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lara_plugins.errors import InvalidArgument
+from lara_plugins.arguments import check_count
 from lara_plugins.gate import checked_question
 from lara_plugins.query import QueryState
 from lara_plugins.retrieval import HybridIndex, Match, RetrievalPlan, retrieval_plan
@@ -52,8 +52,8 @@ class _Search:
 
 def _planned(question: str, index: HybridIndex, limit: int | None, alpha: float | None) -> _Search:
     checked_question(question)
-    if limit is not None and (isinstance(limit, bool) or limit < 1):
-        raise InvalidArgument("limit", limit, "give the most candidates to find, 1 or more, or None")
+    if limit is not None:
+        check_count("limit", limit, "give the most candidates to find, 1 or more, or None")
     size = index.count()
     plan = retrieval_plan(size, alpha=alpha, alpha_ceiling=index.alpha_ceiling)
     return _Search(size, plan.pool_size if limit is None else limit, plan)

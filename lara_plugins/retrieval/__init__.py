@@ -5,6 +5,7 @@ from lara_plugins.retrieval.embedded import EmbeddedIndex
 from lara_plugins.retrieval.encoders import DenseEncoder, SparseEncoder, SparseVector
 from lara_plugins.retrieval.index import CONTENT_HASH, HybridIndex, Match
 from lara_plugins.retrieval.plan import PoolRule, RetrievalPlan, retrieval_plan
+from lara_plugins.retrieval.tokens import terms
 from lara_plugins.retrieval.word_vectors import WordLlamaEncoder
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "SparseVector",
     "WordLlamaEncoder",
     "retrieval_plan",
+    "terms",
 ]

@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from lara_plugins.errors import HybridIndexError, IndexUnreadable, InvalidArgument
+from lara_plugins.arguments import check_count, check_share
+from lara_plugins.errors import HybridIndexError, IndexUnreadable
 from lara_plugins.passages import Passage
 from lara_plugins.retrieval.bm25 import Bm25Encoder, term_counts
 from lara_plugins.retrieval.contents import Contents
@@ -137,10 +138,8 @@ class EmbeddedIndex:
         check_text("text", text)
         if dense_text is not None:
             check_text("dense_text", dense_text)
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise InvalidArgument("limit", limit, "give a whole number, 1 or more")
-        if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
-            raise InvalidArgument("alpha", alpha, "give the dense half's weight, within 0..1")
+        check_count("limit", limit, "give a whole number, 1 or more")
+        check_share("alpha", alpha, "give the dense half's weight, from 0 to 1")
         if not self.count():
             return []
         dense_query = self._dense.encode_query(text if dense_text is None else dense_text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from lara_plugins.arguments import check_count, check_share
 from lara_plugins.errors import InvalidArgument
 
 PoolRule = Literal["fixed", "proportional", "oversample"]
@@ -64,12 +65,12 @@ def retrieval_plan(
         InvalidArgument: a count is negative or no integer, a weight is outside 0..1, or there is
             no such rule.
     """
-    _check_count("corpus_size", corpus_size, 0)
-    _check_weight("alpha_ceiling", alpha_ceiling)
+    check_count("corpus_size", corpus_size, "give a whole number, 0 or more", least=0)
+    check_share("alpha_ceiling", alpha_ceiling, "give a number from 0 to 1")
     if alpha is not None:
-        _check_weight("alpha", alpha)
+        check_share("alpha", alpha, "give a number from 0 to 1")
     if top_k is not None:
-        _check_count("top_k", top_k, 1)
+        check_count("top_k", top_k, "give a whole number, 1 or more", least=1)
     if pool not in get_args(PoolRule):
         raise InvalidArgument("pool", pool, 'use "fixed", "proportional" or "oversample"')
 
@@ -106,13 +107,3 @@ def _pool_size(corpus_size: int, top_k: int, pool: PoolRule) -> int:
     else:
         wanted = 4 * top_k
     return min(wanted, corpus_size)
-
-
-def _check_count(argument: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidArgument(argument, value, f"give a whole number, {least} or more")
-
-
-def _check_weight(argument: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidArgument(argument, value, "give a number within 0..1")
