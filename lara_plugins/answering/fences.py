@@ -14,6 +14,7 @@ from lara_plugins.answering.contract import AnswerWithEvidence
 from lara_plugins.answering.loop import Numbered
 
 _TAG = re.compile(r"<(?=\s*/?\s*(?:passage|question|answer_so_far|reply_contract)\b)", re.IGNORECASE)
+_ECHO = re.compile(r'<passage number="\d+"|<reply_contract name="')
 # A look-alike that no prompt reader takes for a tag; a quote that holds it is restored.
 _DEFUSED = "\u2039"
 _DEFUSED_TAG = re.compile(_TAG.pattern.replace("<", _DEFUSED, 1), re.IGNORECASE)
@@ -40,6 +41,11 @@ def fence_answer(answer: AnswerWithEvidence) -> str:
 def fence_question(question: str) -> str:
     """The question, between tags."""
     return f"<question>\n{defuse(question)}\n</question>"
+
+
+def is_echo(text: str) -> bool:
+    """Whether an LLM's reply repeats its prompt; what stands in the passages is no reply."""
+    return _ECHO.search(text) is not None
 
 
 def defuse(text: str) -> str:

@@ -10,6 +10,7 @@ from lara_plugins.answering.contract import AnswerReply, AnswerWithEvidence, Quo
 from lara_plugins.answering.loop import Answer, Ask, AskRecord, Emit, Fault, Reply, Usage
 from lara_plugins.answering.quotes import Verified, cited_numbers, verify_quotes
 from lara_plugins.answering.reply import read_reply
+from lara_plugins.answering.streaming import pieces
 from lara_plugins.answering.wording import answer_text
 from lara_plugins.errors import ReplyError
 from lara_plugins.passages import Passage
@@ -124,7 +125,6 @@ class Ledger:
             # What has been shown is the answer that the reader has; the verdict is in the notes.
             note = f"the text was shown before its verdict: {evidence.value or 'no supported answer'}"
             return replace(answer, text=self.shown, replayed=False, notes=(*answer.notes, note))
-        remainder = text[len(self.shown) :]
-        if remainder:
-            yield Emit(remainder, replayed=not self.shown)
+        for piece in pieces(text[len(self.shown) :]):
+            yield Emit(piece)
         return replace(answer, text=text, replayed=not self.shown)

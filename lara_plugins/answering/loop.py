@@ -89,7 +89,6 @@ class Emit:
     """Answer text that was decided without being streamed, for a streaming driver to show."""
 
     text: str
-    replayed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from lara_plugins.answering.contract import AnswerReply, RawReply, StepReply
+from lara_plugins.answering.fences import is_echo
 from lara_plugins.errors import ReplyError
 
 R = TypeVar("R", StepReply, AnswerReply)
@@ -30,6 +31,8 @@ def read_reply(raw: RawReply, reply_type: type[R]) -> R:
     Raises:
         ReplyError: there is no such reply; one sentence that can be sent back to the LLM.
     """
+    if isinstance(raw, str) and is_echo(raw):
+        raise ReplyError(f"the reply is not a {reply_type.__name__}: it repeats the prompt")
     fault = "it holds no JSON object"
     for candidate in [raw] if isinstance(raw, Mapping) else _objects(raw):
         try:

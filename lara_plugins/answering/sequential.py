@@ -10,7 +10,7 @@ from lara_plugins.answering.ledger import Expired, Ledger, Unreadable
 from lara_plugins.answering.loop import Ask, Fits, Loop, SecondsFor, always_fits, no_time
 from lara_plugins.answering.verdict import verified_answer
 from lara_plugins.answering.windows import numbered, split_in_order
-from lara_plugins.errors import InvalidArgument
+from lara_plugins.arguments import check_count
 from lara_plugins.passages import Passage
 
 
@@ -39,8 +39,8 @@ def answer_sequentially(
     Raises:
         InvalidArgument: ``max_calls`` is below 1.
     """
-    if max_calls is not None and (isinstance(max_calls, bool) or max_calls < 1):
-        raise InvalidArgument("max_calls", max_calls, "give the most asks, 1 or more, or None")
+    if max_calls is not None:
+        check_count("max_calls", max_calls, "give the most asks, 1 or more, or None")
     ledger = Ledger(passages, time_left)
     best = NO_ANSWER
     outcome = "exhausted" if passages else "no_passages"

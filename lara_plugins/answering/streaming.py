@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pydantic_core import from_json
 
 from lara_plugins.answering.contract import ReplyType, StepReply
+from lara_plugins.answering.fences import is_echo
+
+PIECE = 24
+"""Characters in a piece of a replayed text."""
 
 
 class AnswerFieldReader:
@@ -27,7 +31,7 @@ class AnswerFieldReader:
         """Take the next piece of the reply and return the answer text that it releases."""
         self.raw += delta
         start = self.raw.find("{")
-        if start < 0:
+        if start < 0 or is_echo(self.raw):
             return ""
         try:
             reply = from_json(self.raw[start:], allow_partial="trailing-strings")
@@ -42,3 +46,9 @@ class AnswerFieldReader:
         released = text.rstrip()[len(self.shown) :]
         self.shown += released
         return released
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A text that is known already, in pieces of a few words, as a stream would bring it."""
+    for start in range(0, len(text), PIECE):
+        yield text[start : start + PIECE]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lara_plugins.answering.loop import Fits, Numbered
+from lara_plugins.arguments import check_count
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.passages import Passage
 
@@ -24,8 +25,7 @@ def split_in_order(passages: Sequence[Numbered], window: int, fits: Fits) -> tup
     Raises:
         InvalidArgument: ``window`` is below 1, or nothing at all fits a prompt.
     """
-    if isinstance(window, bool) or window < 1:
-        raise InvalidArgument("window", window, "give the passages of one window, 1 or more")
+    check_count("window", window, "give the passages of one window, 1 or more")
     windows: list[tuple[Numbered, ...]] = []
     for start in range(0, len(passages), window):
         windows.extend(_fitting(passages[start : start + window], fits))

@@ -6,13 +6,11 @@ import json
 import sys
 from pathlib import Path
 
-from lara_plugins.answering.extractive import ExtractiveReader
-from lara_plugins.answering.extractive_model import ExtractiveModel
+from lara_plugins.answering import ExtractiveModel, ExtractiveReader
 from lara_plugins.cli.render import console, print_answer, print_trace
 from lara_plugins.gate import ThresholdGate, load_scorer
 from lara_plugins.pipeline import Outcome, Pipeline
-from lara_plugins.retrieval import HybridIndex
-from lara_plugins.retrieval.embedded import EmbeddedIndex
+from lara_plugins.retrieval import EmbeddedIndex, HybridIndex
 
 
 def run(question: str, folder: Path, afford: float, theta: float, *, as_json: bool) -> None:

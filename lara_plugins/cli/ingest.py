@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from lara_plugins.cli.render import console, print_report, shown_source
 from lara_plugins.ingestion import IngestReport, existing_path, ingest
-from lara_plugins.retrieval.embedded import EmbeddedIndex
+from lara_plugins.retrieval import EmbeddedIndex
 
 
 def run(paths: list[Path], folder: Path) -> None:

@@ -14,7 +14,7 @@ from lara_plugins.errors import IngestError
 from lara_plugins.ingestion.chunking import AdaptiveChunker
 from lara_plugins.ingestion.readers import Part, read_document
 from lara_plugins.passages import Passage
-from lara_plugins.retrieval.index import CONTENT_HASH
+from lara_plugins.retrieval import CONTENT_HASH
 
 BATCH = 2000
 """Passages written at once."""
