@@ -1,0 +1,320 @@
+"""The gate and the budget as node postprocessors: the framework's contract and LARA's decisions."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.llms import LLM
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index_lara import LaraDecisionEvent, LatencyBudget, RefineInThrees, ThresholdGate
+from recorded_events import recorded_events
+from support_traces import facts, lara
+from towers import LOOKUP, UNANSWERABLE
+
+from lara_plugins import (
+    BudgetExhausted,
+    Call,
+    CallableScorer,
+    LatencyModel,
+    NothingKept,
+    QueryClock,
+    load_scorer,
+)
+from lara_plugins.query import current_state
+
+SCORES = [0.31, 0.9, 0.3, 0.29999, 0.9, 0.05, 0.0, 1.0, 0.31, 0.2, 0.1, 0.4]
+BEST_FIRST = ["p7", "p1", "p4", "p11", "p0", "p8", "p2"]
+
+
+def as_listed(query: str, texts: Sequence[str]) -> list[float]:
+    return SCORES[: len(texts)]
+
+
+def listed(known: bool = True) -> CallableScorer:
+    return CallableScorer(as_listed, "probability", scale_known=known)
+
+
+def given(nodes: Sequence[TextNode], score: float | None = 0.5) -> list[NodeWithScore]:
+    return [NodeWithScore(node=node, score=score) for node in nodes]
+
+
+def ids(nodes: Sequence[NodeWithScore]) -> list[str]:
+    return [node.node_id for node in nodes]
+
+
+class PerCall(LatencyModel):
+    """A second a call, however many passages it reads."""
+
+    def predict(self, calls: Sequence[Call]) -> float:
+        return 1.0 * len(calls)
+
+
+class FakeTime:
+    """A clock that only moves when a test moves it."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def test_the_gate_keeps_what_reaches_theta_best_first(nodes: list[TextNode]) -> None:
+    kept = ThresholdGate(scorer=listed()).postprocess_nodes(given(nodes), query_str=LOOKUP)
+    assert ids(kept) == BEST_FIRST
+    assert [node.score for node in kept] == sorted((s for s in SCORES if s >= 0.3), reverse=True)
+
+
+def test_theta_is_a_probability_whatever_the_scorer_returns(nodes: list[TextNode]) -> None:
+    logits = CallableScorer(lambda query, texts: [-1.0, 0.0, 40.0, 41.0], "logit")
+    kept = ThresholdGate(scorer=logits, theta=0.5).postprocess_nodes(given(nodes[:4]), query_str=LOOKUP)
+    assert ids(kept) == ["p3", "p2", "p1"], "saturated probabilities are still in the order of their logits"
+    assert kept[2].score == 0.5
+
+
+def test_each_passage_is_gated_on_its_own(nodes: list[TextNode]) -> None:
+    gate = ThresholdGate(scorer="embedded")
+    alone = gate.postprocess_nodes(given(nodes[:1]), query_str=LOOKUP)
+    among = gate.postprocess_nodes(given(nodes), query_str=LOOKUP)
+    assert ids(alone) == ["p0"]
+    assert alone[0].score == pytest.approx(among[0].score, abs=1e-5)
+
+
+@pytest.mark.parametrize("part", [ThresholdGate(scorer="embedded", theta=0.0), LatencyBudget(afford=900.0)])
+def test_inputs_stay_as_they_are(part: ThresholdGate | LatencyBudget, nodes: list[TextNode]) -> None:
+    nodes_in = given(nodes, score=None)
+    before = copy.deepcopy(nodes_in)
+    hashes = [node.node.hash for node in nodes_in]
+    out = part.postprocess_nodes(nodes_in, query_str=LOOKUP)
+    assert nodes_in == before
+    assert [node.node.hash for node in nodes_in] == hashes
+    assert sorted(ids(out)) == sorted(ids(nodes_in))
+    by_id = {node.node_id: node for node in nodes_in}
+    for node in out:
+        assert node is not by_id[node.node_id]
+        assert node.node is by_id[node.node_id].node, "the node itself is passed on, not copied"
+
+
+def test_scores_are_plain_floats(nodes: list[TextNode]) -> None:
+    arrays = CallableScorer(
+        lambda query, texts: np.full(len(texts), 0.7, np.float32),  # type: ignore[arg-type, return-value]
+        "probability",
+    )
+    for scorer in ("embedded", listed(), arrays):
+        kept = ThresholdGate(scorer=scorer).postprocess_nodes(given(nodes), query_str=LOOKUP)
+        assert all(type(node.score) is float for node in kept)
+        assert json.loads(json.dumps([node.to_dict() for node in kept]))
+
+
+def test_earlier_scores_play_no_part(nodes: list[TextNode]) -> None:
+    gate = ThresholdGate(scorer="embedded")
+    scored = [NodeWithScore(node=node, score=0.1 * n) for n, node in enumerate(nodes)]
+    kept = gate.postprocess_nodes(scored, query_str=LOOKUP)
+    assert kept == gate.postprocess_nodes(given(nodes, score=None), query_str=LOOKUP)
+    budget = LatencyBudget(afford=900.0, latency=400.0)
+    for nodes_in in (scored, given(nodes, score=None)):
+        assert ids(budget.postprocess_nodes(nodes_in, query_str=LOOKUP)) == ["p0", "p1"]
+
+
+def test_the_gate_takes_what_another_postprocessor_leaves(index: VectorStoreIndex, llm: LLM) -> None:
+    engine = index.as_query_engine(
+        llm=llm,
+        similarity_top_k=50,
+        node_postprocessors=[
+            ThresholdGate(scorer="embedded"),
+            SimilarityPostprocessor(similarity_cutoff=0.9),
+            ThresholdGate(scorer="embedded", max_k=1),
+        ],
+        response_synthesizer=RefineInThrees(llm),
+    )
+    assert ids(engine.query(LOOKUP).source_nodes) == ["p0"]
+
+
+def test_no_nodes_are_no_work() -> None:
+    def never(query: str, texts: Sequence[str]) -> list[float]:
+        raise AssertionError("there is nothing to score")
+
+    gate = ThresholdGate(scorer=CallableScorer(never, "probability"), on_empty="raise")
+    assert gate.postprocess_nodes([], query_str=LOOKUP) == []
+    assert LatencyBudget(on_exhausted="raise").postprocess_nodes([], query_str=LOOKUP) == []
+
+
+def test_the_frameworks_events_are_fired(nodes: list[TextNode]) -> None:
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    gate = ThresholdGate(scorer="embedded", callback_manager=CallbackManager([debug]))
+    with recorded_events() as events:
+        kept = gate.postprocess_nodes(given(nodes), query_str=LOOKUP)
+    [start] = [event for event in events if isinstance(event, ReRankStartEvent)]
+    [end] = [event for event in events if isinstance(event, ReRankEndEvent)]
+    [decision] = [event for event in events if isinstance(event, LaraDecisionEvent)]
+    assert isinstance(start.query, QueryBundle)
+    assert (start.query.query_str, start.top_n, start.model_name) == (LOOKUP, 12, "embedded")
+    assert ids(start.nodes) == ids(given(nodes))
+    assert ids(end.nodes) == ids(kept)
+    assert decision.phase == "gate"
+    assert (decision.facts["candidates"], decision.facts["kept"]) == (12, 2)
+    assert "2 of 12 scored passages reach theta 0.3" in decision.reason
+    [(opened, closed)] = debug.get_event_pairs(CBEventType.RERANKING)
+    assert opened.payload is not None
+    assert closed.payload is not None
+    assert opened.payload[EventPayload.QUERY_STR] == LOOKUP
+    assert opened.payload[EventPayload.MODEL_NAME] == "embedded"
+    assert opened.payload[EventPayload.TOP_K] == 12
+    assert ids(closed.payload[EventPayload.NODES]) == ids(kept)
+
+
+def test_the_budgets_decision_is_announced(nodes: list[TextNode]) -> None:
+    with recorded_events() as events:
+        LatencyBudget(afford=900.0, latency=400.0).postprocess_nodes(given(nodes), query_str=LOOKUP)
+    [decision] = [event for event in events if isinstance(event, LaraDecisionEvent)]
+    assert decision.phase == "budget"
+    assert (decision.facts["sent"], decision.facts["reduced"]) == (2, 10)
+    assert json.dumps(decision.model_dump(mode="json")["facts"])
+
+
+def test_a_capped_gate_announces_its_cap(nodes: list[TextNode]) -> None:
+    with recorded_events() as events:
+        ThresholdGate(scorer=listed(), max_k=3).postprocess_nodes(given(nodes), query_str=LOOKUP)
+    [start] = [event for event in events if isinstance(event, ReRankStartEvent)]
+    assert start.top_n == 3
+    assert start.model_name.startswith("callable/"), "a scorer without a name is told by its fingerprint"
+
+
+async def test_async_is_the_same(nodes: list[TextNode]) -> None:
+    for part in (ThresholdGate(scorer="embedded"), LatencyBudget(afford=900.0, latency=400.0)):
+        whole = part.postprocess_nodes(given(nodes), query_str=LOOKUP)
+        assert await part.apostprocess_nodes(given(nodes), query_str=LOOKUP) == whole
+
+
+async def test_one_gate_serves_many_at_once(nodes: list[TextNode]) -> None:
+    gate = ThresholdGate(scorer=load_scorer("embedded"))
+    questions = [LOOKUP, UNANSWERABLE, "When was Tokyo Tower completed?", "Who built the Eiffel Tower?"] * 4
+
+    def kept(question: str) -> list[tuple[str, float | None]]:
+        out = gate.postprocess_nodes(given(nodes), query_str=question)
+        return [(node.node_id, node.score) for node in out]
+
+    one_by_one = [kept(question) for question in questions]
+    with ThreadPoolExecutor(16) as threads:
+        assert list(threads.map(kept, questions)) == one_by_one
+    at_once = await asyncio.gather(*(gate.apostprocess_nodes(given(nodes), query_str=q) for q in questions))
+    assert [[(node.node_id, node.score) for node in out] for out in at_once] == one_by_one
+
+
+def test_where_nothing_reaches_theta(nodes: list[TextNode]) -> None:
+    def kept(gate: ThresholdGate) -> list[str]:
+        return ids(gate.postprocess_nodes(given(nodes), query_str=LOOKUP))
+
+    low = CallableScorer(lambda query, texts: [0.1, 0.2, *([0.0] * 10)], "probability", scale_known=True)
+    unknown = CallableScorer(lambda query, texts: [0.1, 0.2, *([0.0] * 10)], "probability")
+    assert kept(ThresholdGate(scorer=low)) == []
+    assert kept(ThresholdGate(scorer=unknown)) == ["p1"], "on an unknown scale a threshold means nothing yet"
+    assert kept(ThresholdGate(scorer=low, on_empty="keep_best")) == ["p1"]
+    assert kept(ThresholdGate(scorer=unknown, on_empty="abstain")) == []
+    with pytest.raises(NothingKept, match=r"none of 12 scored passages reaches theta 0.3; the best has 0.2"):
+        kept(ThresholdGate(scorer=low, on_empty="raise"))
+
+
+def test_a_cap_is_only_a_cap(nodes: list[TextNode]) -> None:
+    for cap in (1, 3, 7, 100):
+        kept = ThresholdGate(scorer=listed(), max_k=cap).postprocess_nodes(given(nodes), query_str=LOOKUP)
+        assert ids(kept) == BEST_FIRST[:cap]
+
+
+def test_scoring_stops_in_its_share_of_the_budget(nodes: list[TextNode]) -> None:
+    now = FakeTime()
+
+    def slow(query: str, texts: Sequence[str]) -> list[float]:
+        now.seconds += 1.0
+        return [0.9] * len(texts)
+
+    many = [TextNode(id_=f"n{n}", text=f"text {n}") for n in range(200)]
+    gate = ThresholdGate(scorer=CallableScorer(slow, "probability"), afford=5.0)
+    with QueryClock(now=now):
+        kept = gate.postprocess_nodes(given(many), query_str=LOOKUP)
+        state = current_state()
+    assert ids(kept) == [f"n{n}" for n in range(128)], "two blocks of 64 in the gate's 2 of 5 seconds"
+    assert state is not None
+    decided = state.trace.last("gate")
+    assert decided is not None
+    assert decided.facts["unscored"] == 72
+    assert decided.facts["noise_rate"] == 0.0
+
+
+@pytest.mark.parametrize(("passed", "sent"), [(0.0, 4), (0.125, 3), (0.25, 2), (0.3, 1), (0.5, 0), (9.0, 0)])
+def test_the_budget_sends_what_the_time_left_pays_for(
+    nodes: list[TextNode], passed: float, sent: int
+) -> None:
+    now = FakeTime()
+    with QueryClock(now=now):
+        now.seconds += passed
+        out = LatencyBudget(afford=0.5, latency=0.125).postprocess_nodes(given(nodes), query_str=LOOKUP)
+    assert ids(out) == [f"p{n}" for n in range(sent)]
+
+
+def test_the_strictest_deadline_counts(nodes: list[TextNode]) -> None:
+    now = FakeTime()
+    for allowed, asked in ((8.0, 2.0), (2.0, 8.0)):
+        with QueryClock(afford=allowed, now=now):
+            out = LatencyBudget(afford=asked, latency=1.0).postprocess_nodes(given(nodes), query_str=LOOKUP)
+        assert ids(out) == ["p0", "p1"]
+
+
+def spent(afford: float) -> QueryClock:
+    """A clock whose time is over."""
+    return QueryClock(afford=afford, started=100.0, now=lambda: 200.0)
+
+
+def test_an_exhausted_budget_abstains(nodes: list[TextNode], llm: LLM) -> None:
+    with spent(4.0):
+        kept = LatencyBudget().postprocess_nodes(given(nodes), query_str=LOOKUP)
+        response = RefineInThrees(llm).synthesize(LOOKUP, kept)
+    assert kept == []
+    assert facts(response, "budget")["over_budget"] is False
+    assert facts(response, "answer")["calls"] == 0
+    assert "none of 12 passages fits with -96 s left" in str(response)
+    assert "remedy: afford more time" in str(response)
+    assert ids(response.source_nodes) == ["p0", "p1", "p2"], "the best passages are still the sources"
+
+
+def test_an_exhausted_budget_sends_the_best_and_says_so(nodes: list[TextNode], llm: LLM) -> None:
+    with spent(4.0):
+        kept = LatencyBudget(on_exhausted="send_best").postprocess_nodes(given(nodes), query_str=LOOKUP)
+        response = RefineInThrees(llm).synthesize(LOOKUP, kept)
+    assert ids(kept) == ["p0"]
+    assert facts(response, "budget")["over_budget"] is True
+    assert "over budget" in lara(response)["phases"][0]["reason"]
+    assert facts(response, "answer")["outcome"] == "complete"
+    assert facts(response, "answer")["calls"] == 1
+    assert "330" in str(response), "its one ask is exempt from the deadline"
+
+
+async def test_the_best_passage_over_budget_is_answered_async_and_streamed(
+    nodes: list[TextNode], llm: LLM
+) -> None:
+    with spent(4.0):
+        kept = LatencyBudget(on_exhausted="send_best").postprocess_nodes(given(nodes), query_str=LOOKUP)
+        assert "330" in str(await RefineInThrees(llm).asynthesize(LOOKUP, kept))
+        assert "330" in str(RefineInThrees(llm, streaming=True).synthesize(LOOKUP, kept))
+
+
+def test_an_exhausted_budget_raises(nodes: list[TextNode]) -> None:
+    with spent(4.0), pytest.raises(BudgetExhausted, match=r"the best passage needs 0.1 s and -96 s are left"):
+        LatencyBudget(on_exhausted="raise").postprocess_nodes(given(nodes), query_str=LOOKUP)
+
+
+def test_calls_in_threes_are_told_apart_by_a_latency_model(nodes: list[TextNode]) -> None:
+    with QueryClock(afford=2.5, now=FakeTime()):
+        one = LatencyBudget(latency=PerCall(), calls="one_call").postprocess_nodes(given(nodes))
+        threes = LatencyBudget(latency=PerCall(), calls="in_threes").postprocess_nodes(given(nodes))
+    assert (len(one), len(threes)) == (12, 6)
