@@ -21,6 +21,9 @@ Errors of the LLM, of the framework and of the operating system are never wrappe
 
 from __future__ import annotations
 
+LONGEST_VALUE = 120
+"""Characters of a value that an error's sentence shows."""
+
 
 class LaraError(Exception):
     """The base of every error that LARA raises itself."""
@@ -37,8 +40,10 @@ class InvalidArgument(LaraError, ValueError):
 
     def __init__(self, argument: str, value: object, remedy: str) -> None:
         shown = repr(value)
-        if len(shown) > 80:
-            shown = f"{shown[:77]}..."
+        if len(shown) > LONGEST_VALUE:
+            # The end of a long value, such as a path, tells as much as its beginning.
+            half = LONGEST_VALUE // 2
+            shown = f"{shown[:half]}...{shown[-half:]}"
         super().__init__(f"{argument}={shown}: {remedy}")
         self.argument = argument
         self.value = value

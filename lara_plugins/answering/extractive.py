@@ -155,7 +155,9 @@ class ExtractiveReader:
             chosen.sort(key=lambda candidate: (candidate.passage, candidate.order))
         typed = single and shape.answer_shape in SINGLE_VALUES
         return AnswerWithEvidence(
-            value=(" " if short else "\n").join(f"{c.sentence.quote} [{cited[c.passage]}]" for c in chosen),
+            value=(" " if short else "\n").join(
+                f"{c.sentence.bare.quote} [{cited[c.passage]}]" for c in chosen
+            ),
             evidence=tuple(_span(candidate, passages[candidate.passage]) for candidate in chosen),
             answer_found=True,
             complete_answer_found=typed and confidence >= COMPLETE_CONFIDENCE,
@@ -207,7 +209,7 @@ def _checked_numbers(numbers: Sequence[int] | None, passages: Sequence[Passage])
 
 
 def _span(candidate: Candidate, passage: Passage) -> Span:
-    sentence = candidate.sentence
+    sentence = candidate.sentence.bare
     return Span(passage.id, sentence.start, sentence.end, sentence.quote)
 
 

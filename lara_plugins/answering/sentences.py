@@ -51,6 +51,7 @@ _END = re.compile(
 _WORD_BEFORE = re.compile(r"[\w.]+$")
 _WORD_AFTER = re.compile(r"[\s\"'“‘«(\[`]*(\w+)?")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+•‣◦▪–]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+\S")
+_ITEM_MARKER = re.compile(r"(?:[-*+•‣◦▪–]|\(?\d{1,3}[.)])\s+(?=\S)")
 _ITEM_NUMBER = re.compile(r"\s*(?:\(?\d{1,3}|\(?[a-zA-Z])")
 _OWN_BLOCK = re.compile(r"\s*(?:#{1,6}\s|\||(?:={3,}|-{3,}|\*{3,})\s*$)")
 _FENCE = re.compile(r"^[ \t>]*(?:```+|~~~+)(?P<language>[^\n`]*?)[ \t]*$", re.MULTILINE)
@@ -64,6 +65,13 @@ class Sentence:
     start: int
     end: int
     quote: str
+
+    @property
+    def bare(self) -> Sentence:
+        """The sentence without the bullet or number of the list item that it begins."""
+        marker = _ITEM_MARKER.match(self.quote)
+        begin = marker.end() if marker else 0
+        return Sentence(self.start + begin, self.end, self.quote[begin:])
 
 
 def split_sentences(text: str) -> list[Sentence]:

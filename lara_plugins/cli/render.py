@@ -76,7 +76,8 @@ def print_report(out: Console, report: IngestReport, folder: Path) -> None:
         return
     out.print(Text(f"Skipped {len(report.skipped)}:", style="yellow"))
     for path, reason in report.skipped[:SKIPPED_SHOWN]:
-        out.print(Text.assemble("  ", (shown_source(path, folder), "bold"), f" {reason}"))
+        line = Text.assemble("  ", (shown_source(path, folder), "bold"), f" {reason}")
+        out.print(line, soft_wrap=True)  # a path to copy is not broken over two lines
     if len(report.skipped) > SKIPPED_SHOWN:
         out.print(f"  and {len(report.skipped) - SKIPPED_SHOWN} more")
 

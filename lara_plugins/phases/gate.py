@@ -83,9 +83,7 @@ def run_gate(
             f"the gate had {len(passages)} candidates: retrieve 50 to 200, so that it has a choice"
         )
     if passages and not decision.kept:
-        state.leave_empty(
-            decision.reason, "lower theta, retrieve more passages, or let the gate keep the best one"
-        )
+        state.leave_empty(decision.reason, "lower theta, or retrieve more passages")
     return Gated(decision, scored.scores)
 
 

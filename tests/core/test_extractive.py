@@ -251,3 +251,14 @@ def test_forms_of_a_word_share_a_stem_and_names_and_numbers_are_told_apart() -> 
     assert asked.negated
     assert asked.numbers == {"212"}
     assert asked.names == {"marsh"}
+
+
+def test_a_list_items_bullet_or_number_is_not_part_of_the_answer(reader: ExtractiveReader) -> None:
+    text = "The tower has three limits:\n\n1. It may not sway.\n2. It may not lean.\n- It may not rust.\n"
+    answer = reader.read(
+        "What are the limits of the tower?", [Passage("p", text, heading="Limits of the tower")]
+    )
+    assert answer.answer_found
+    for span in answer.evidence:
+        assert text[span.start : span.end] == span.quote
+        assert not span.quote.startswith(("1.", "2.", "-"))
