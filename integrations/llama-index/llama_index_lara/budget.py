@@ -22,8 +22,8 @@ from lara_plugins.budget import Calls, OnExhausted
 from lara_plugins.phases import run_budget
 from lara_plugins.query import check_afford
 from llama_index_lara.events import announce
-from llama_index_lara.gate import check_pickles
 from llama_index_lara.nodes import shown_passage
+from llama_index_lara.saving import check_pickles
 from llama_index_lara.state import install, query_state
 
 CallPlan = Literal["auto", "one_call", "in_threes"]

@@ -13,11 +13,11 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
-from pydantic import ConfigDict, SkipValidation, field_serializer
+from pydantic import ConfigDict
 
 from lara_plugins import ExtractiveModel, ExtractiveReader, InvalidArgument, Passage, Scorer
 from lara_plugins.answering import pieces
-from llama_index_lara.gate import EMBEDDED, NAMED_SCORER, check_pickles, scorer_of, serializable_name
+from llama_index_lara.saving import EMBEDDED, HoldsScorer, scorer_of
 
 # The layout of LlamaIndex's own question-answering prompts, old and new.
 _STOCK_PROMPT = re.compile(
@@ -27,7 +27,7 @@ _STOCK_PROMPT = re.compile(
 )
 
 
-class ExtractiveLLM(CustomLLM):
+class ExtractiveLLM(HoldsScorer, CustomLLM):
     """Answers with the sentences of the passages themselves: no account, no download.
 
     It understands the prompts of this package and LlamaIndex's own question-answering prompt,
@@ -43,8 +43,6 @@ class ExtractiveLLM(CustomLLM):
 
     model_config = ConfigDict(extra="forbid")
 
-    scorer: SkipValidation[str | Scorer] = EMBEDDED
-
     def __init__(self, scorer: str | Scorer = EMBEDDED, **llm: object) -> None:
         # Checked here, so that the sentence comes as it is and not inside a ValidationError.
         scorer_of(scorer)
@@ -53,18 +51,6 @@ class ExtractiveLLM(CustomLLM):
     @classmethod
     def class_name(cls) -> str:
         return "LaraExtractiveLLM"
-
-    @field_serializer("scorer")
-    def _scorer_name(self, scorer: str | Scorer) -> str:
-        return serializable_name(scorer)
-
-    def to_dict(self, **kwargs: object) -> dict[str, object]:
-        serializable_name(self.scorer)
-        return super().to_dict(**kwargs)
-
-    def __getstate__(self) -> dict[str, object]:
-        check_pickles(self.scorer, NAMED_SCORER)
-        return super().__getstate__()
 
     @property
     def metadata(self) -> LLMMetadata:

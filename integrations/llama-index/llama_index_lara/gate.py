@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 
 from llama_index.core.callbacks import CallbackManager
@@ -11,25 +10,24 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from pydantic import SkipValidation, field_serializer
+from pydantic import SkipValidation
 
 import lara_plugins
-from lara_plugins import InvalidArgument, NotSerializable, QueryState, Scorer, load_scorer
+from lara_plugins import QueryState, Scorer
 from lara_plugins.gate import DEFAULT_THETA, OnEmpty
 from lara_plugins.phases import run_gate
 from lara_plugins.query import check_afford
 from llama_index_lara.events import announce
 from llama_index_lara.nodes import checked_query, scored_passage
+from llama_index_lara.saving import HoldsScorer, scorer_of
 from llama_index_lara.state import install, query_state
 
 DEFAULT_SCORER = "cross-encoder/ms-marco-MiniLM-L-6-v2"
-EMBEDDED = "embedded"
-NAMED_SCORER = "give the name of a scorer, such as 'embedded'"
 
 _dispatcher = get_dispatcher(__name__)
 
 
-class ThresholdGate(BaseNodePostprocessor):
+class ThresholdGate(HoldsScorer, BaseNodePostprocessor):
     """Keeps every node whose cross-encoder score is at least theta, best first.
 
     How many is not a setting: an easy question keeps few, a hard one many. Every node is scored
@@ -85,18 +83,6 @@ class ThresholdGate(BaseNodePostprocessor):
     def class_name(cls) -> str:
         return "LaraThresholdGate"
 
-    @field_serializer("scorer")
-    def _scorer_name(self, scorer: str | Scorer) -> str:
-        return serializable_name(scorer)
-
-    def to_dict(self, **kwargs: object) -> dict[str, object]:
-        serializable_name(self.scorer)
-        return super().to_dict(**kwargs)
-
-    def __getstate__(self) -> dict[str, object]:
-        check_pickles(self.scorer, NAMED_SCORER)
-        return super().__getstate__()
-
     def load(self) -> None:
         """Load the scorer's weights now, so that no query pays for it."""
         scorer_of(self.scorer).load()
@@ -142,42 +128,3 @@ class ThresholdGate(BaseNodePostprocessor):
         best = {passage.id for passage in state.best}
         state.originals = {node.node.node_id: node for node in rescored if node.node.node_id in best}
         return [rescored[position] for position in gated.decision.kept]
-
-
-def scorer_of(scorer: str | Scorer) -> Scorer:
-    """The scorer itself, or the one of that name.
-
-    Raises:
-        InvalidArgument: it is neither, or the name is none.
-    """
-    if isinstance(scorer, str):
-        return load_scorer(scorer)
-    if not isinstance(scorer, Scorer):
-        raise InvalidArgument("scorer", scorer, "give a Scorer or the name of one, such as 'embedded'")
-    return scorer
-
-
-def serializable_name(scorer: str | Scorer) -> str:
-    """The name from which a scorer is made again.
-
-    Raises:
-        NotSerializable: it has none.
-    """
-    name = scorer if isinstance(scorer, str) else scorer.name
-    if name is None:
-        raise NotSerializable(
-            f"the scorer {type(scorer).__name__} has no name and cannot be saved: {NAMED_SCORER}"
-        )
-    return name
-
-
-def check_pickles(part: object, remedy: str) -> None:
-    """Refuse what cannot be pickled: the framework would drop it and restore a default in its place.
-
-    Raises:
-        NotSerializable: the part cannot be pickled.
-    """
-    try:
-        pickle.dumps(part)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise NotSerializable(f"the {type(part).__name__} cannot be pickled ({error}): {remedy}") from error

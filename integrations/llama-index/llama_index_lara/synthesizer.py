@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from llama_index.core.base.response.schema import (
@@ -107,19 +108,10 @@ class TypedSynthesizer(BaseSynthesizer):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
         **response_kwargs: object,
     ) -> RESPONSE_TYPE:
-        _dispatcher.event(SynthesizeStartEvent(query=query))
-        work = self._work(query, nodes, additional_source_nodes)
-        with self._callback_manager.event(
-            CBEventType.SYNTHESIZE, payload={EventPayload.QUERY_STR: work.question}
-        ) as event:
-            response: RESPONSE_TYPE
+        with self._synthesis(query, nodes, additional_source_nodes) as (work, respond):
             if self._streaming:
-                response = StreamingResponse(self._stream(work), work.sources, work.metadata)
-            else:
-                response = Response(self._answer(work).text, work.sources, work.metadata)
-            event.on_end(payload={EventPayload.RESPONSE: response})
-        _dispatcher.event(SynthesizeEndEvent(query=query, response=response))
-        return response
+                return respond(StreamingResponse(self._stream(work), work.sources, work.metadata))
+            return respond(Response(self._answer(work).text, work.sources, work.metadata))
 
     @_dispatcher.span
     async def asynthesize(
@@ -129,19 +121,28 @@ class TypedSynthesizer(BaseSynthesizer):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
         **response_kwargs: object,
     ) -> RESPONSE_TYPE:
+        with self._synthesis(query, nodes, additional_source_nodes) as (work, respond):
+            if self._streaming:
+                return respond(AsyncStreamingResponse(self._astream(work), work.sources, work.metadata))
+            return respond(Response((await self._aanswer(work)).text, work.sources, work.metadata))
+
+    @contextmanager
+    def _synthesis(
+        self, query: QueryType, nodes: Sequence[NodeWithScore], more: Sequence[NodeWithScore] | None
+    ) -> Iterator[tuple[_Work, Callable[[RESPONSE_TYPE], RESPONSE_TYPE]]]:
+        """What surrounds an answer, sync or async: the events and callbacks of its start and end."""
         _dispatcher.event(SynthesizeStartEvent(query=query))
-        work = self._work(query, nodes, additional_source_nodes)
+        work = self._work(query, nodes, more)
         with self._callback_manager.event(
             CBEventType.SYNTHESIZE, payload={EventPayload.QUERY_STR: work.question}
         ) as event:
-            response: RESPONSE_TYPE
-            if self._streaming:
-                response = AsyncStreamingResponse(self._astream(work), work.sources, work.metadata)
-            else:
-                response = Response((await self._aanswer(work)).text, work.sources, work.metadata)
-            event.on_end(payload={EventPayload.RESPONSE: response})
-        _dispatcher.event(SynthesizeEndEvent(query=query, response=response))
-        return response
+
+            def respond(response: RESPONSE_TYPE) -> RESPONSE_TYPE:
+                event.on_end(payload={EventPayload.RESPONSE: response})
+                _dispatcher.event(SynthesizeEndEvent(query=query, response=response))
+                return response
+
+            yield work, respond
 
     def get_response(
         self, query_str: str, text_chunks: Sequence[str], **response_kwargs: object
