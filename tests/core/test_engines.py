@@ -95,7 +95,7 @@ class TestEmbedded:
         assert scorer.score(QUESTION, texts) == [score for block in blocks for score in block.scores]
         assert {type(score) for block in blocks for score in block.scores} == {float}
 
-    @settings(deadline=None, max_examples=15)
+    @settings(max_examples=15)
     @given(st.permutations(range(len(PASSAGES))), st.integers(1, len(PASSAGES)))
     def test_a_score_does_not_depend_on_the_company(self, order: list[int], count: int) -> None:
         scorer = EmbeddedCrossEncoder()

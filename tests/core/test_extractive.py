@@ -143,7 +143,7 @@ texts = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.text(min_size=1, max_size=60).filter(str.strip),
     st.lists(texts, max_size=4),
