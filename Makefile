@@ -33,7 +33,7 @@ check:
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) .demo-index
+	rm -rf $(VENV)
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "Python 3.11 to 3.13 is needed: make PYTHON=python3.12")'

@@ -27,7 +27,7 @@ HEADINGS = {"h1": "## ", "h2": "### ", "h3": "#### ", "h4": "##### ", "h": "####
 BLOCKS = {*HEADINGS, "p", "div", "blockquote", "center", "pre", "br", "hr"}
 BLOCKS |= {"table", "tr", "dl", "dt", "dd", "ul", "ol", "li"}
 INSIDE_A_CELL = {"br", "p", "div", "center"}
-LIST_ITEM = re.compile(r" *(-|1\.) ")
+LIST_ITEM = re.compile(r" *(-|\d+\.) (?!\|)")  # not a row of a table whose first cell is a number
 VOID = {"br", "hr", "img", "input", "link", "meta"}
 
 
@@ -40,7 +40,7 @@ class MarkdownWriter(HTMLParser):
         self.blocks: list[str] = []
         self.text = ""
         self.prefix = ""
-        self.lists: list[str] = []
+        self.lists: list[int | None] = []  # the last number of each open list, None where it has bullets
         self.in_pre = False
         self.in_title = False
         self.in_cell = False
@@ -51,7 +51,8 @@ class MarkdownWriter(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Open a block, or begin to skip what is no text."""
-        classes = set((dict(attrs).get("class") or "").split())
+        attributes = dict(attrs)
+        classes = set((attributes.get("class") or "").split())
         self.in_title = tag == "title"
         if self.skipping or tag in SKIPPED or classes & SKIPPED_CLASSES:
             if tag not in VOID and (not self.skipping or tag == self.skipping[0]):
@@ -71,9 +72,9 @@ class MarkdownWriter(HTMLParser):
         elif tag in BLOCKS:
             self.flush()
         if tag in {"ul", "ol"}:
-            self.lists.append(tag)
+            self.lists.append(0 if tag == "ol" else None)
         elif tag == "li":
-            self.prefix = "  " * (len(self.lists) - 1) + ("1. " if self.lists[-1:] == ["ol"] else "- ")
+            self.prefix = "  " * (len(self.lists) - 1) + self.next_marker(attributes.get("value"))
         elif tag in HEADINGS:
             self.prefix = HEADINGS[tag]
         elif tag == "pre":
@@ -104,6 +105,14 @@ class MarkdownWriter(HTMLParser):
         elif not self.skipping:
             self.text += data
             self.bold += data if self.in_bold else ""
+
+    def next_marker(self, number: str | None) -> str:
+        """What the next item of the innermost list begins with; ``number`` where the page sets one."""
+        last = self.lists[-1] if self.lists else None
+        if last is None:
+            return "- "
+        self.lists[-1] = last + 1 if number is None else int(number)
+        return f"{self.lists[-1]}. "
 
     def flush(self) -> None:
         """End the block."""

@@ -1,8 +1,8 @@
 """Calls that are given up when the deadline passes.
 
 A synchronous call cannot be stopped from outside: it is left to its daemon thread, which does
-not keep the interpreter from exiting, and its result is thrown away. So many may be left
-running at once; beyond that the next call is refused rather than piling up threads.
+not keep the interpreter from exiting, and its result is thrown away. Of each callee so many may
+be left running at once; beyond that its next call is refused rather than piling up threads.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from lara_plugins.errors import TooManyAbandonedCalls
 T = TypeVar("T")
 
 MOST_ABANDONED = 8
+"""Calls to one callee that may be left running."""
 
 
 class DeadlinePassed(Exception):
@@ -40,12 +41,17 @@ class _End:
     pass
 
 
-_abandoned: set[threading.Thread] = set()
+_abandoned: dict[int, set[threading.Thread]] = {}
 _lock = threading.Lock()
 
 
-def call_within(seconds: float, call: Callable[[], T]) -> T:
+def call_within(seconds: float, call: Callable[[], T], callee: object = None) -> T:
     """Call, and give up after ``seconds``; an infinite time calls in this very thread.
+
+    Args:
+        seconds: how long it may take.
+        call: what to call; in a daemon thread it runs in a copy of this context.
+        callee: whose call it is; calls that are left running are counted by callee.
 
     Raises:
         DeadlinePassed: the call takes longer.
@@ -57,16 +63,19 @@ def call_within(seconds: float, call: Callable[[], T]) -> T:
     def once() -> Iterator[T]:
         yield call()
 
-    [value] = iterate_within(lambda: seconds, once)
+    [value] = iterate_within(lambda: seconds, once, callee)
     return value
 
 
-def iterate_within(seconds_left: Callable[[], float], iterate: Callable[[], Iterator[T]]) -> Iterator[T]:
+def iterate_within(
+    seconds_left: Callable[[], float], iterate: Callable[[], Iterator[T]], callee: object = None
+) -> Iterator[T]:
     """Iterate, and give up when the time is over.
 
     Args:
         seconds_left: seconds until the deadline, read before every item; infinite for none.
         iterate: starts the iteration; it runs in a daemon thread, in a copy of this context.
+        callee: whose call it is; calls that are left running are counted by callee.
 
     Raises:
         DeadlinePassed: the next item takes longer.
@@ -75,13 +84,7 @@ def iterate_within(seconds_left: Callable[[], float], iterate: Callable[[], Iter
     if seconds_left() == math.inf:
         yield from iterate()
         return
-    with _lock:
-        _abandoned.difference_update([thread for thread in _abandoned if not thread.is_alive()])
-        if len(_abandoned) >= MOST_ABANDONED:
-            raise TooManyAbandonedCalls(
-                f"{len(_abandoned)} calls that outlived their deadline are still running: "
-                "give the LLM client a timeout of its own, or afford more time"
-            )
+    _check_abandoned(callee)
     items: queue.SimpleQueue[_Item[T] | _Raised | _End] = queue.SimpleQueue()
     given_up = threading.Event()
 
@@ -108,15 +111,27 @@ def iterate_within(seconds_left: Callable[[], float], iterate: Callable[[], Iter
                 raise item.error
             yield item.value
     except queue.Empty:
-        _abandon(thread)
+        _abandon(thread, callee)
         raise DeadlinePassed from None
     except GeneratorExit:
-        _abandon(thread)
+        _abandon(thread, callee)
         raise
     finally:
         given_up.set()
 
 
-def _abandon(thread: threading.Thread) -> None:
+def _abandon(thread: threading.Thread, callee: object) -> None:
     with _lock:
-        _abandoned.add(thread)
+        _abandoned.setdefault(id(callee), set()).add(thread)
+
+
+def _check_abandoned(callee: object) -> None:
+    with _lock:
+        running = {thread for thread in _abandoned.pop(id(callee), ()) if thread.is_alive()}
+        if running:
+            _abandoned[id(callee)] = running
+    if len(running) >= MOST_ABANDONED:
+        raise TooManyAbandonedCalls(
+            f"{len(running)} calls that outlived their deadline are still running: "
+            "give the LLM client a timeout of its own, or afford more time"
+        )

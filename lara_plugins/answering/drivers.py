@@ -130,7 +130,7 @@ def _advance(loop: Loop, reply: Reply | None) -> Ask | Emit | Answer:
 def _whole(ask: Ask, model: LanguageModel, clock: QueryClock) -> Reply:
     started = clock.now()
     try:
-        said = call_within(_limit(ask, clock), lambda: model.ask(ask))
+        said = call_within(_limit(ask, clock), lambda: model.ask(ask), model)
     except DeadlinePassed:
         return _expired(clock, started)
     return Reply(said.raw, clock.time_left(), said.usage, seconds=clock.now() - started)
@@ -158,7 +158,7 @@ async def _awhole(ask: Ask, model: LanguageModel, clock: QueryClock) -> Reply:
 def _streamed(ask: Ask, model: LanguageModel, clock: QueryClock) -> Generator[str, None, Reply]:
     streamed = _Streamed(ask, clock)
     try:
-        for said in iterate_within(streamed.limit, lambda: model.stream(ask)):
+        for said in iterate_within(streamed.limit, lambda: model.stream(ask), model):
             yield from streamed.take(said)
     except DeadlinePassed:
         streamed.expired = True

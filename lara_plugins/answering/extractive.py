@@ -22,6 +22,7 @@ from lara_plugins.answering.candidates import (
 )
 from lara_plugins.answering.contract import AnswerWithEvidence
 from lara_plugins.answering.overlap import read_question
+from lara_plugins.answering.quotes import without_citations
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.gate import Scorer, checked_question
 from lara_plugins.passages import Passage, Span
@@ -156,7 +157,7 @@ class ExtractiveReader:
         typed = single and shape.answer_shape in SINGLE_VALUES
         return AnswerWithEvidence(
             value=(" " if short else "\n").join(
-                f"{c.sentence.bare.quote} [{cited[c.passage]}]" for c in chosen
+                f"{without_citations(c.sentence.bare.quote)} [{cited[c.passage]}]" for c in chosen
             ),
             evidence=tuple(_span(candidate, passages[candidate.passage]) for candidate in chosen),
             answer_found=True,

@@ -29,8 +29,12 @@ def _fenced_passage(item: Numbered) -> str:
     attributes = f'number="{item.number}"'
     for name, value in (("source", item.passage.source), ("heading", item.passage.heading)):
         if value:
-            attributes += f' {name}="{escape(" ".join(value.split()))}"'
+            attributes += f' {name}="{_attribute(value)}"'
     return f"<passage {attributes}>\n{defuse(item.passage.text)}\n</passage>"
+
+
+def _attribute(value: str) -> str:
+    return escape(" ".join(value.split()), quote=False).replace('"', "&quot;")
 
 
 def fence_answer(answer: AnswerWithEvidence) -> str:

@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from lara_plugins.answering.contract import AnswerReply, AnswerWithEvidence, Quote, StepReply
 from lara_plugins.answering.loop import Answer, Ask, AskRecord, Emit, Fault, Reply, Usage
-from lara_plugins.answering.quotes import Verified, cited_numbers, verify_quotes
+from lara_plugins.answering.quotes import Verified, citation_caveats, cited_numbers, verify_quotes
 from lara_plugins.answering.reply import read_reply
 from lara_plugins.answering.streaming import pieces
 from lara_plugins.answering.wording import answer_text
 from lara_plugins.errors import ReplyError
-from lara_plugins.passages import Passage
+from lara_plugins.passages import Passage, Span
 
 R = TypeVar("R", StepReply, AnswerReply)
 
@@ -87,16 +87,13 @@ class Ledger:
             raise Expired
         return reply
 
-    def verify(self, value: str, quotes: Sequence[Quote]) -> Verified:
-        """The quotes that stand in the passages; what the value cites beyond them is a caveat."""
+    def verify(self, value: str, quotes: Sequence[Quote], carried: Sequence[Span] = ()) -> Verified:
+        """The spans that support an answer: of its quotes, and those carried over that it still cites."""
         verified = verify_quotes(quotes, self._by_number)
-        strays = [number for number in cited_numbers(value) if number not in self._by_number]
-        stray = tuple(f"the answer cites [{number}], which was not sent" for number in strays)
-        return Verified(verified.spans, verified.caveats + stray)
-
-    def cited_ids(self, value: str) -> set[str]:
-        """The ids of the passages that a text cites."""
-        return {self._by_number[number].id for number in cited_numbers(value) if number in self._by_number}
+        cited = {self._by_number[n].id for n in cited_numbers(value) if n in self._by_number}
+        kept = [span for span in carried if span.passage_id in cited and span not in verified.spans]
+        spans = (*kept, *verified.spans)
+        return Verified(spans, verified.caveats + citation_caveats(value, spans, self._by_number))
 
     def brought(self, what: str) -> None:
         """Say what the latest ask brought."""

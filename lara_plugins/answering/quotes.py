@@ -11,6 +11,9 @@ from lara_plugins.answering.fences import restore
 from lara_plugins.passages import Passage, Span
 
 CITATION = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
+# Letters and digits of scripts that put spaces between words; in others a quote may end anywhere.
+_LETTER = "[0-9A-Za-z\u00c0-\u024f\u0370-\u052f]"
+_SUPPORTS = re.compile(r"\d|\w\w|[\u0900-\uffff]")
 QUOTATION_MARKS = "\"'“”„«»‘’`"
 
 
@@ -52,24 +55,52 @@ def verify_quotes(quotes: Sequence[Quote], sent: Mapping[int, Passage]) -> Verif
 
 
 def find_quote(quote: str, passage: Passage) -> Span | None:
-    """The first place where a quote stands in a passage, white space folded, or None."""
-    quote = restore(quote)
-    pattern = _pattern(quote.split())
-    if pattern is None:
-        return None
-    match = pattern.search(passage.text)
-    if match is None:
-        # Many models put the words themselves in quotation marks.
-        pattern = _pattern(quote.strip().strip(QUOTATION_MARKS).split())
+    """The first place where a quote stands in a passage as whole words, or None.
+
+    White space is folded. What holds no word, or one letter alone, supports nothing and is
+    found nowhere.
+    """
+    # As it is; with what the fences changed undone; without quotation marks that are the model's.
+    for attempt in (quote, restore(quote), restore(quote).strip().strip(QUOTATION_MARKS)):
+        pattern = _pattern(attempt.split())
         match = pattern.search(passage.text) if pattern else None
-    return Span(passage.id, match.start(), match.end(), match.group()) if match else None
+        if match is not None:
+            return Span(passage.id, match.start(), match.end(), match.group())
+    return None
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
-    return re.compile(r"\s+".join(map(re.escape, words))) if words else None
+    if not words or not _SUPPORTS.search(" ".join(words)):
+        return None
+    body = r"\s+".join(map(re.escape, words))
+    before = rf"(?<!{_LETTER})" if re.match(_LETTER, words[0]) else ""
+    after = rf"(?!{_LETTER})" if re.match(_LETTER, words[-1][-1]) else ""
+    return re.compile(before + body + after)
 
 
 def cited_numbers(text: str) -> tuple[int, ...]:
     """The numbers that a text cites as ``[n]`` or ``[n, m]``, each once, in order."""
     numbers = (int(number) for match in CITATION.finditer(text) for number in match.group(1).split(","))
     return tuple(dict.fromkeys(numbers))
+
+
+def citation_caveats(value: str, spans: Sequence[Span], sent: Mapping[int, Passage]) -> tuple[str, ...]:
+    """What is to be said of the numbers that an answer cites.
+
+    A number in brackets that stands in a quote itself, as footnotes do, is no citation.
+    """
+    supported = {span.passage_id for span in spans}
+    quoted = {number for span in spans for number in cited_numbers(span.quote)}
+    caveats = []
+    for number in cited_numbers(value):
+        if number not in sent:
+            if number not in quoted:
+                caveats.append(f"the answer cites [{number}], which was not sent")
+        elif sent[number].id not in supported:
+            caveats.append(f"the answer cites [{number}] without a verified quote of it")
+    return tuple(caveats)
+
+
+def without_citations(text: str) -> str:
+    """The text without numbers in brackets, so that a footnote is not taken for a citation."""
+    return CITATION.sub("", text)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lara_plugins.answering.contract import NO_ANSWER, AnswerWithEvidence, StepReply
 from lara_plugins.answering.ledger import Expired, Ledger, Unreadable
 from lara_plugins.answering.loop import Ask, Fits, Loop, SecondsFor, always_fits, no_time
-from lara_plugins.answering.windows import numbered, split_in_order
+from lara_plugins.answering.windows import affordable, numbered, split_in_order
 from lara_plugins.passages import Passage
 
 
@@ -31,7 +31,7 @@ def refine_in_threes(
         passages: the Send_List, best first.
         time_left: seconds until the deadline, infinite without one.
         seconds_for: predicts the seconds of an ask; one that does not fit the time left is not
-            made.
+            made, but the first window shrinks to what does.
         window: passages in a window.
         stop_when_complete: end at the first answer that the LLM calls complete.
         fits: whether passages fit one prompt; a window that does not is split in order.
@@ -51,7 +51,11 @@ def refine_in_threes(
     unread = 0
     for done, shown in enumerate(windows):
         predicted = seconds_for([item.passage for item in shown])
-        if predicted > ledger.time_left:
+        if predicted > ledger.time_left and not done:
+            # Better an answer from the best passages than none at all.
+            shown = affordable(shown, seconds_for, ledger.time_left)  # noqa: PLW2901
+            predicted = seconds_for([item.passage for item in shown])
+        if not shown or predicted > ledger.time_left:
             outcome = f"stopped_early {done}/{len(windows)}"
             break
         ask = Ask("refine", question, shown, StepReply, previous=answer, last=done == len(windows) - 1)
@@ -81,10 +85,8 @@ def _refined(previous: AnswerWithEvidence, step: StepReply, ledger: Ledger) -> A
         if step.complete and previous.answer_found:
             return previous.model_copy(update={"complete_answer_found": True})
         return previous
-    verified = ledger.verify(step.answer, step.evidence)
-    cited = ledger.cited_ids(step.answer)
-    carried = [span for span in previous.evidence if span.passage_id in cited and span not in verified.spans]
-    evidence = (*carried, *verified.spans)
+    verified = ledger.verify(step.answer, step.evidence, previous.evidence)
+    evidence = verified.spans
     if not evidence and previous.answer_found:
         ledger.brought("unsupported")
         ledger.note(f"ask {ledger.calls}: the new answer had no verifiable quote; the one before it stands")

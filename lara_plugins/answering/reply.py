@@ -21,25 +21,33 @@ MOST_OBJECTS = 16
 def read_reply(raw: RawReply, reply_type: type[R]) -> R:
     """Read the typed reply out of what an LLM sent back.
 
-    The JSON object may stand alone, in a code fence, or amid prose; the first one that is the
-    reply counts.
+    The JSON object may stand alone, in a code fence, or amid prose.
 
     Args:
         raw: the LLM's text, or the arguments of its tool call.
         reply_type: what was asked for.
 
     Raises:
-        ReplyError: there is no such reply; one sentence that can be sent back to the LLM.
+        ReplyError: there is no such reply, or several that differ; one sentence that can be sent
+            back to the LLM.
     """
     if isinstance(raw, str) and is_echo(raw):
         raise ReplyError(f"the reply is not a {reply_type.__name__}: it repeats the prompt")
     fault = "it holds no JSON object"
+    replies: list[R] = []
     for candidate in [raw] if isinstance(raw, Mapping) else _objects(raw):
         try:
-            return reply_type.model_validate(candidate)
+            reply = reply_type.model_validate(candidate)
         except ValidationError as error:
             fault = _sentence(error)
-    raise ReplyError(f"the reply is not a {reply_type.__name__}: {fault}")
+        else:
+            replies += [] if reply in replies else [reply]
+    if len(replies) > 1:
+        # One of them may be the text of a passage.
+        fault = f"it holds {len(replies)} different ones; give one"
+    if len(replies) != 1:
+        raise ReplyError(f"the reply is not a {reply_type.__name__}: {fault}")
+    return replies[0]
 
 
 def _objects(text: str) -> Iterator[Mapping[str, object]]:
@@ -51,7 +59,7 @@ def _objects(text: str) -> Iterator[Mapping[str, object]]:
             return
         try:
             value, end = decoder.raw_decode(text, position)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # no JSON, or a number of thousands of digits
             end = position + 1
         else:
             yield value

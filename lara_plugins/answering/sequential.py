@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from lara_plugins.answering.contract import NO_ANSWER, AnswerReply
+from lara_plugins.answering.contract import NO_ANSWER, AnswerReply, AnswerWithEvidence
 from lara_plugins.answering.ledger import Expired, Ledger, Unreadable
 from lara_plugins.answering.loop import Ask, Fits, Loop, SecondsFor, always_fits, no_time
 from lara_plugins.answering.verdict import verified_answer
@@ -63,6 +63,14 @@ def answer_sequentially(
         if answer.complete_answer_found:
             best, outcome = answer, "sufficient"
             break
-        if (answer.answer_found, answer.confidence) > (best.answer_found, best.confidence):
-            best = answer
+        best = _better(best, answer)
     return (yield from ledger.finish(best, outcome))
+
+
+def _better(best: AnswerWithEvidence, answer: AnswerWithEvidence) -> AnswerWithEvidence:
+    """The better incomplete answer; of two without support the earlier, with the caveats of both."""
+    if not (best.answer_found or answer.answer_found):
+        caveats = tuple(dict.fromkeys((*best.caveats, *answer.caveats)))
+        return (best if best.value else answer).model_copy(update={"caveats": caveats})
+    ahead = (answer.answer_found, answer.confidence) > (best.answer_found, best.confidence)
+    return answer if ahead else best

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lara_plugins.answering.loop import Fits, Numbered
+from lara_plugins.answering.loop import Fits, Numbered, SecondsFor
 from lara_plugins.arguments import check_count
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.passages import Passage
@@ -30,6 +31,15 @@ def split_in_order(passages: Sequence[Numbered], window: int, fits: Fits) -> tup
     for start in range(0, len(passages), window):
         windows.extend(_fitting(passages[start : start + window], fits))
     return tuple(windows)
+
+
+def affordable(shown: Sequence[Numbered], seconds_for: SecondsFor, time_left: float) -> tuple[Numbered, ...]:
+    """The longest prefix of some passages whose one ask fits the time left."""
+
+    def cost(count: int) -> float:
+        return seconds_for([item.passage for item in shown[:count]])
+
+    return tuple(shown[: bisect_right(range(1, len(shown) + 1), time_left, key=cost)])
 
 
 def _fitting(window: Sequence[Numbered], fits: Fits) -> Iterator[tuple[Numbered, ...]]:

@@ -27,8 +27,10 @@ def why_not(answer: Answer) -> str:
     match outcome:
         case "no_passages":
             return "No answer: there was no passage to answer from."
-        case "out_of_time" | "stopped_early" | "truncated":
+        case "out_of_time" | "truncated":
             return f"No answer: the time ran out ({answer.outcome}) before {read} gave one."
+        case "stopped_early":
+            return f"No answer: the next ask did not fit the time left ({answer.outcome})."
         case "budget":
             return f"No answer: the budget ended after {answer.calls} calls, before {read} gave one."
         case "unparsable":

@@ -16,7 +16,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-IndexFolder = Annotated[Path, typer.Option("--index", help="The folder of the index.", metavar="DIR")]
+IndexFolder = Annotated[
+    Path, typer.Option("--index", help="The folder of the index.", metavar="DIR", readable=False)
+]
 Afford = Annotated[float, typer.Option(help="Seconds that an answer may take.")]
 Theta = Annotated[float, typer.Option(help="Least relevance of a passage, 0 to 1.")]
 
@@ -39,7 +41,10 @@ def options(
 @app.command()
 def ingest(
     path: Annotated[
-        list[Path], typer.Argument(help="Files and folders (.txt .md .csv .jsonl .pdf).", metavar="PATH...")
+        list[Path],
+        typer.Argument(
+            help="Files and folders (.txt .md .csv .jsonl .pdf).", metavar="PATH...", readable=False
+        ),
     ],
     index: IndexFolder,
 ) -> None:

@@ -10,6 +10,7 @@ from lara_plugins.answering import ExtractiveModel, ExtractiveReader
 from lara_plugins.cli.render import console, print_answer, print_trace
 from lara_plugins.gate import ThresholdGate, load_scorer
 from lara_plugins.pipeline import Outcome, Pipeline
+from lara_plugins.question import load_parser
 from lara_plugins.retrieval import EmbeddedIndex, HybridIndex
 
 
@@ -31,6 +32,8 @@ def pipeline_over(index: HybridIndex, afford: float, theta: float) -> Pipeline:
     """The embedded parts, weights loaded, so that no question pays for that."""
     scorer = load_scorer("embedded")
     scorer.load()
+    load_parser()
+    index.load()
     model = ExtractiveModel(ExtractiveReader(scorer))
     return Pipeline(index, scorer, model, gate=ThresholdGate(theta), afford=afford)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lara_plugins.cli.ask import pipeline_over
 from lara_plugins.cli.ingest import ingest_with_progress
-from lara_plugins.cli.render import console, print_answer, print_trace
+from lara_plugins.cli.render import console, print_answer, print_rule, print_trace
 from lara_plugins.retrieval import Bm25Encoder, EmbeddedIndex, WordLlamaEncoder
 
 CORPUS = Path(__file__).parent / "demo_corpus" / "pages"
@@ -36,7 +36,7 @@ def run(question: str | None, afford: float) -> None:
         pipeline = pipeline_over(index, afford, theta=0.3)
         for kind, asked in QUESTIONS if question is None else [("your question", question)]:
             out.print()
-            out.rule(Text(kind, style="dim"), style="dim", align="left")
+            print_rule(out, kind)
             out.print(Text(asked, style="bold cyan"))
             outcome = pipeline.ask(asked)
             print_answer(out, outcome, CORPUS)

@@ -1,4 +1,4 @@
-"""How results look on a terminal, narrow or wide, with colours or without."""
+"""How results look on a terminal, narrow or wide, with colours or without, and in a pipe."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from lara_plugins.ingestion import IngestReport
     from lara_plugins.pipeline import Outcome
 
+UNBROKEN = 1_000_000
+"""Columns of what is no terminal: whoever searches or copies lines there needs them whole."""
+
+RULE_WIDTH = 80
 SKIPPED_SHOWN = 20
 CITED_SHOWN = 5
 FILES_SHOWN = 5
@@ -25,7 +30,15 @@ FILES_SHOWN = 5
 
 def console(stream: TextIO | None = None) -> Console:
     """A console on ``stream`` (stdout if not given); rich drops colours where nobody sees them."""
-    return Console(file=stream, highlight=False, soft_wrap=False, emoji=False, markup=False)
+    out = Console(file=stream, highlight=False, soft_wrap=False, emoji=False, markup=False)
+    if not out.is_terminal:
+        out.width = UNBROKEN
+    return out
+
+
+def print_rule(out: Console, title: str) -> None:
+    """A line across with a title at its left."""
+    out.print(Rule(Text(title, style="dim"), style="dim", align="left"), width=min(out.width, RULE_WIDTH))
 
 
 def print_answer(out: Console, outcome: Outcome, folder: Path) -> None:
@@ -56,7 +69,7 @@ def print_trace(out: Console, outcome: Outcome) -> None:
     """What each phase decided and what it cost, and the whole against the budget."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("phase", style="cyan", no_wrap=True)
-    table.add_column("decision", ratio=1)
+    table.add_column("decision")
     table.add_column("seconds", justify="right", no_wrap=True)
     for phase in outcome.trace.phases:
         table.add_row(phase.name, Text(_decision(phase)), f"{phase.seconds:.3f} s")
@@ -75,11 +88,12 @@ def print_report(out: Console, report: IngestReport, folder: Path) -> None:
     if not report.skipped:
         return
     out.print(Text(f"Skipped {len(report.skipped)}:", style="yellow"))
-    for path, reason in report.skipped[:SKIPPED_SHOWN]:
+    shown = report.skipped[:SKIPPED_SHOWN] if out.is_terminal else report.skipped
+    for path, reason in shown:
         line = Text.assemble("  ", (shown_source(path, folder), "bold"), f" {reason}")
         out.print(line, soft_wrap=True)  # a path to copy is not broken over two lines
-    if len(report.skipped) > SKIPPED_SHOWN:
-        out.print(f"  and {len(report.skipped) - SKIPPED_SHOWN} more")
+    if len(report.skipped) > len(shown):
+        out.print(f"  and {len(report.skipped) - len(shown)} more")
 
 
 def shown_source(source: str, folder: Path) -> str:

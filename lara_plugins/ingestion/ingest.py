@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,9 +26,6 @@ Progress = Callable[[int, int, Path], None]
 
 class SourceIndex(Protocol):
     """What ingestion needs of an index: which sources it holds, and to write and forget them."""
-
-    def count(self) -> int:
-        """How many passages it holds."""
 
     def sources(self) -> Mapping[str, str]:
         """The content hash of each source, "" where its passages do not agree on one."""
@@ -60,6 +58,10 @@ class IngestReport:
     skipped: list[tuple[str, str]] = field(default_factory=list)
     passages: int = 0
     seconds: float = 0.0
+
+    def skip(self, path: str | os.PathLike[str], reason: str) -> None:
+        """Note what was not read; a name that is not UTF-8 is put down as far as it can be shown."""
+        self.skipped.append((os.fsencode(path).decode("utf-8", "replace"), reason))
 
 
 def ingest(
@@ -110,9 +112,15 @@ def ingest(
     return report
 
 
-def passage_id(source: str, ordinal: int) -> str:
-    """The identity of a source's passage: 16 hexadecimal digits of the source's SHA-256, "#", ordinal."""
-    return f"{hashlib.sha256(source.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}#{ordinal}"
+def passage_id(source: str, key: str) -> str:
+    """The identity of a source's passage: 16 hexadecimal digits of the source's SHA-256, "#", key.
+
+    Args:
+        source: where the passage comes from; two sources never share an identity.
+        key: what tells the passage from the others of its source: a record's own ``_id``, else
+            its number.
+    """
+    return f"{hashlib.sha256(source.encode()).hexdigest()[:16]}#{key}"
 
 
 def existing_path(path: str | os.PathLike[str]) -> Path:
@@ -133,7 +141,7 @@ def _files(root: Path, excluded: Collection[str], report: IngestReport) -> Itera
         return
 
     def unlisted(error: OSError) -> None:
-        report.skipped.append((str(error.filename), f"cannot be listed: {error.strerror}"))
+        report.skip(error.filename, f"cannot be listed: {error.strerror}")
 
     for folder, folders, names in os.walk(root, onerror=unlisted):
         folders[:] = sorted(
@@ -143,13 +151,13 @@ def _files(root: Path, excluded: Collection[str], report: IngestReport) -> Itera
         )
         for name in folders:
             if os.path.islink(link := os.path.join(folder, name)):
-                report.skipped.append((link, "is a link to a folder, which is not followed"))
+                report.skip(link, "is a link to a folder, which is not followed")
         for name in sorted(name for name in names if not name.startswith(".")):
             path = Path(folder, name)
             if path.is_file():
                 yield path.resolve()
             else:
-                report.skipped.append((str(path), "is no regular file, or a link to nothing"))
+                report.skip(path, "is no regular file, or a link to nothing")
 
 
 def _ingest_file(
@@ -160,10 +168,16 @@ def _ingest_file(
     report: IngestReport,
 ) -> None:
     """Bring the passages of one file up to date."""
+    source = str(file)
+    try:
+        source.encode()
+    except UnicodeEncodeError:
+        report.skip(file, "has a name, or lies in a folder with a name, that is not UTF-8: rename it")
+        return
     try:
         data = file.read_bytes()
     except OSError as error:
-        report.skipped.append((str(file), f"cannot be opened: {error.strerror}"))
+        report.skip(file, f"cannot be opened: {error.strerror}")
         return
     content_hash = hashlib.sha256(chunker.fingerprint.encode() + b"\0" + data).hexdigest()
     if content_hash == known:
@@ -172,21 +186,17 @@ def _ingest_file(
     try:
         document = read_document(file, data)
     except IngestError as error:
-        report.skipped.append((str(file), str(error)))
+        report.skip(file, str(error))
         passages: list[Passage] = []
     else:
-        report.skipped += [(str(file), problem) for problem in document.problems]
-        passages = list(_passages(document.parts, str(file), content_hash, chunker))
+        for problem in document.problems:
+            report.skip(file, problem)
+        passages = list(_passages(document.parts, source, content_hash, chunker))
     if known is not None:
-        index.delete_source(str(file))
+        index.delete_source(source)
     if passages:
-        new = index.count()
         _write(passages, index)
         report.passages += len(passages)
-        if replaced := new + len(passages) - index.count():
-            report.skipped.append(
-                (str(file), f"{replaced} of its _id stood in other files, whose records it replaced")
-            )
     report.added += bool(passages) and known is None
     report.updated += bool(passages) and known is not None
     report.removed += not passages and known is not None
@@ -195,8 +205,9 @@ def _ingest_file(
 def _passages(
     parts: Sequence[Part], source: str, content_hash: str, chunker: AdaptiveChunker
 ) -> Iterator[Passage]:
-    """The passages of one file, numbered through."""
-    ordinal = 0
+    """The passages of one file; those without an id of their own are numbered through."""
+    own = {part.id for part in parts}
+    numbers = (number for number in map(str, itertools.count()) if number not in own)
     for part in parts:
         pieces = (
             [("", part.text)]
@@ -205,13 +216,12 @@ def _passages(
         )
         for heading, text in pieces:
             yield Passage(
-                id=part.id or passage_id(source, ordinal),
+                id=passage_id(source, part.id or next(numbers)),
                 text=text,
                 heading=" > ".join(filter(None, (part.heading, heading))),
                 source=source,
                 metadata={**part.metadata, CONTENT_HASH: content_hash},
             )
-            ordinal += 1
 
 
 def _write(passages: Sequence[Passage], index: SourceIndex) -> None:

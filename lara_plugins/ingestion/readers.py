@@ -14,6 +14,14 @@ from pathlib import Path
 from lara_plugins.errors import IngestError, MissingExtra
 from lara_plugins.passages import MetadataValue
 
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),  # first, because it begins with UTF-16's
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""What a text begins with that is in one of these encodings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -24,7 +32,7 @@ class Part:
         heading: what stands above it.
         metadata: what else the file says about it.
         record: whether it is one passage as it stands; else it is split where it is long.
-        id: the identity that the file itself gives it; "" where it gives none.
+        id: the identity that the file itself gives to a record; "" where it gives none.
     """
 
     text: str
@@ -51,9 +59,9 @@ def read_document(path: Path, data: bytes) -> Document:
     .csv   a row a passage, as "column: value" lines under the file's name; the first row
            names the columns
     .jsonl a passage a line, as in the BEIR layout: an object with ``text``, and, where given,
-           ``title`` (the heading) and ``_id``, which becomes the passage's own id so that
-           relevance judgements find it; other fields that are strings, numbers or
-           true or false become metadata
+           ``title`` (the heading) and ``_id``, a string or a whole number, which stands in the
+           metadata as a string so that relevance judgements find it; other fields that are
+           strings, numbers or true or false become metadata
     .pdf   a page at a time, its number in the metadata (``page``, from 1)
     ====== ==================================================================================
 
@@ -88,7 +96,7 @@ def _read_csv(path: Path, data: bytes) -> Document:
         names, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     except (csv.Error, ValueError) as error:
         raise IngestError(f"is no CSV: {error}") from error
-    heading = path.stem.replace("-", " ").replace("_", " ")
+    heading = path.stem.replace("-", " ").replace("_", " ").strip()
     document = Document()
     for number, row in enumerate(rows, start=2):
         if len(row) > len(names):
@@ -111,8 +119,10 @@ def _read_jsonl(path: Path, data: bytes) -> Document:
             continue
         try:
             part = _record(json.loads(line))
-        except (json.JSONDecodeError, RecursionError):
+        except json.JSONDecodeError:
             document.problems.append(f"line {number}: is no JSON")
+        except (ValueError, RecursionError):  # Python's own limits, against texts made to exhaust it
+            document.problems.append(f"line {number}: a number is too long or the nesting too deep")
         except IngestError as error:
             document.problems.append(f"line {number}: {error}")
         else:
@@ -129,19 +139,22 @@ def _record(fields: object) -> Part:
     """One line of a .jsonl file."""
     if not isinstance(fields, dict):
         raise IngestError("is no JSON object")
-    text, title, identity = fields.get("text"), fields.get("title") or "", fields.get("_id", "")
+    given = {name: value for name, value in fields.items() if value is not None}
+    text, title, identity = given.pop("text", ""), given.pop("title", ""), given.pop("_id", "")
     if not isinstance(text, str) or not text.strip():
         raise IngestError('has no "text"')
-    if not isinstance(title, str) or not isinstance(identity, str | int):
-        raise IngestError('"title" and "_id" must be strings')
-    metadata = {
-        name: value for name, value in fields.items() if name not in {"text", "title"} and _plain(value)
-    }
+    if not isinstance(title, str):
+        raise IngestError('"title" must be a string')
+    if not isinstance(identity, str | int) or isinstance(identity, bool):
+        raise IngestError('"_id" must be a string or a whole number')
+    metadata = {name: value for name, value in given.items() if _plain(value)}
+    if id_ := str(identity).strip():
+        metadata["_id"] = id_
     try:
         json.dumps([text, title, metadata], ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise IngestError("holds half of a surrogate pair") from error
-    return Part(text, title.strip(), metadata, record=True, id=str(identity).strip())
+    return Part(text, title.strip(), metadata, record=True, id=id_)
 
 
 def _plain(value: object) -> bool:
@@ -154,16 +167,14 @@ def _plain(value: object) -> bool:
 def _read_pdf(path: Path, data: bytes) -> Document:
     try:
         import pypdf  # noqa: PLC0415
-        from pypdf.errors import DependencyError, PyPdfError  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtra("pypdf", "lara-plugins[cli]") from error
     try:
         pages = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(data)).pages]
-    except DependencyError as error:
-        raise IngestError(f"is encrypted: {error}") from error
-    # What a damaged file makes pypdf trip over differs with the damage.
-    except (PyPdfError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise IngestError(f"is a PDF that cannot be read: {error}") from error
+    # Others' code on bytes of any origin: what it raises differs with the damage, and no list of it
+    # is complete. Nothing is hidden: the file stands in the report with this reason.
+    except Exception as error:
+        raise IngestError(f"is a PDF that cannot be read: {str(error) or type(error).__name__}") from error
     document = Document()
     for number, text in enumerate(pages, start=1):
         printable = text.encode("utf-8", "replace").decode()  # a broken font yields lone surrogates
@@ -174,14 +185,16 @@ def _read_pdf(path: Path, data: bytes) -> Document:
 
 
 def _decoded(data: bytes) -> str:
-    """The text with line feeds as its line ends; UTF-8, or UTF-16 that says so."""
-    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if not wide and b"\0" in data:
+    """The text with line feeds as its line ends; UTF-8, or UTF-16 or UTF-32 that says so."""
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
+    if encoding == "utf-8" and b"\0" in data:
         raise IngestError("is binary, not text")
     try:
-        text = data.decode("utf-16" if wide else "utf-8-sig")
+        text = data.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise IngestError(f"is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
+        raise IngestError(f"is no {encoding} text (byte {error.start}): save it as UTF-8") from error
+    if "\0" in text:
+        raise IngestError("is binary, not text")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

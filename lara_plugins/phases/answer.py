@@ -33,7 +33,9 @@ def run_route(state: QueryState, question: str, passages: Sequence[Passage]) -> 
     """
     began = state.clock.now()
     shape = parse_question(question)
-    scores = [state.scores[passage.id] for passage in passages if passage.id in state.scores]
+    scored = [state.scores.get(passage.id) for passage in passages]
+    # A part after the gate may have added passages; how close scores lie can then not be told.
+    scores = [score for score in scored if score is not None] if None not in scored else []
     tokens = [conservative_tokens(passage.content) for passage in passages]
     chosen = route(shape, scores, tokens)
     state.trace.record(
@@ -142,7 +144,17 @@ def record_answer(state: QueryState, answer: Answer) -> None:
 
 def abstain(state: QueryState) -> Answer:
     """The answer where no passage is left: no ask, the reason, and the best passages as sources."""
-    reason = state.empty_reason or "no passage was retrieved"
+    reason = state.empty_reason or _nothing_left(state)
     return Answer(
         NO_ANSWER, calls=0, repairs=0, outcome="no_passages", text=abstention_text(reason, len(state.best))
     )
+
+
+def _nothing_left(state: QueryState) -> str:
+    """Why no passage is left where no phase of LARA says so: another part took them."""
+    gate, retrieval = state.trace.last("gate"), state.trace.last("retrieval")
+    if gate is not None and gate.facts["kept"]:
+        return f"the gate kept {gate.facts['kept']} passages and none was left after it"
+    if retrieval is not None and retrieval.facts["found"]:
+        return f"{retrieval.facts['found']} passages were retrieved and none was left to answer from"
+    return "no passage came to the answer"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from lara_plugins.arguments import check_count
@@ -36,7 +37,8 @@ async def arun_retrieval(
 ) -> list[Match]:
     """As ``run_retrieval``, without blocking the event loop."""
     began = state.clock.now()
-    search = _planned(question, index, limit, alpha)
+    # Counting asks the index, which may wait for a lock or a network.
+    search = await asyncio.to_thread(_planned, question, index, limit, alpha)
     matches = (
         await index.asearch(question, limit=search.limit, alpha=search.plan.alpha) if search.size else []
     )

@@ -1,7 +1,7 @@
 """Phase: a question's words -> its shape -> the way it is answered."""
 
 from lara_plugins.question.lexicon import Lexicon, default_lexicons, load_lexicon
-from lara_plugins.question.parser import QuestionParser, parse_question
+from lara_plugins.question.parser import QuestionParser, load_parser, parse_question
 from lara_plugins.question.routing import DEFAULT_LIMITS, Limits, route, tight_count
 from lara_plugins.question.rules import Rule
 from lara_plugins.question.shape import (
@@ -27,6 +27,7 @@ __all__ = [
     "Rule",
     "default_lexicons",
     "load_lexicon",
+    "load_parser",
     "parse_question",
     "route",
     "tight_count",

@@ -72,13 +72,19 @@ def parse_question(text: str, language: str | None = None) -> QuestionShape:
     return _default_parser().parse(text, language)
 
 
+def load_parser() -> None:
+    """Read and compile the lexicons now, so that no question pays for it."""
+    for lexicon in _default_parser().lexicons:
+        _ = lexicon.compiled
+
+
 @cache
 def _default_parser() -> QuestionParser:
     return QuestionParser()
 
 
 def _primary(language: str) -> str:
-    match = _LANGUAGE_CODE.fullmatch(language)
+    match = _LANGUAGE_CODE.fullmatch(language) if isinstance(language, str) else None
     if match is None:
         raise InvalidArgument("language", language, 'give an ISO 639-1 code such as "en"')
     return match[1].lower()

@@ -62,6 +62,7 @@ class EmbeddedIndex:
         InvalidArgument: there is no index at ``path`` and ``create`` is false.
         IndexInUse: another process, or another object of this one, has it open.
         IndexUnreadable: the folder is of another version, half written, damaged or something else.
+        OSError: the folder may not be read or written, or there is no room.
         EmbeddingMismatch: it was filled by other encoders than these.
         MissingExtra: qdrant-edge-py is not installed.
     """
@@ -102,6 +103,10 @@ class EmbeddedIndex:
         """The highest alpha that a plan may choose; 0.6 for the default encoders."""
         return self._dense.alpha_ceiling
 
+    def load(self) -> None:
+        """Load the dense encoder's weights now rather than at the first search."""
+        self._dense.encode_query("weights")
+
     def count(self) -> int:
         """How many passages it holds."""
         with self._lock:
@@ -133,7 +138,8 @@ class EmbeddedIndex:
 
         Raises:
             InvalidArgument: a text is blank, ``limit`` is below 1 or ``alpha`` outside 0..1.
-            HybridIndexError: the index is closed, or its files turn out to be damaged.
+            HybridIndexError: the index is closed.
+            IndexUnreadable: its files turn out to be damaged.
         """
         check_text("text", text)
         if dense_text is not None:
@@ -150,6 +156,11 @@ class EmbeddedIndex:
             dense = _StoredRanking(self._shard, self._contents, dense_query)
             sparse = _StoredRanking(self._shard, self._contents, self._bm25.weigh_query(counted))
             hits = exact_order(dense, sparse, alpha=alpha, limit=limit)
+            if len(hits) < min(limit, len(self._contents.rows)):
+                raise IndexUnreadable(
+                    f"the index at {self.path} has {len(self._contents.rows)} passages and finds "
+                    f"{len(hits)}: its files are damaged, delete the folder and ingest again"
+                )
             records = self._shard.read([self._contents.record_ids[hit.id] for hit in hits])
         passages = {passage.id: passage for passage in (passage_of(record.payload) for record in records)}
         return [Match(passages[hit.id], hit.score, hit.dense, hit.sparse) for hit in hits]

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 from lara_plugins.errors import EmbeddingMismatch, IndexUnreadable, InvalidArgument
 from lara_plugins.retrieval import manifest as manifest_file
 from lara_plugins.retrieval.manifest import Manifest
+from lara_plugins.retrieval.records import check_text
 
 if TYPE_CHECKING:
     from lara_plugins.retrieval.shard import Shard
 
 SHARD = "shard"
+SEGMENTS = "segments"
+"""The folder in which the engine keeps the points of a shard."""
 
 
 def open_folder(path: Path, expected: Manifest, *, create: bool) -> tuple[Shard, Manifest]:
@@ -25,7 +28,8 @@ def open_folder(path: Path, expected: Manifest, *, create: bool) -> tuple[Shard,
         create: whether to make it where there is none.
 
     Raises:
-        InvalidArgument: there is no index at ``path`` and ``create`` is false, or it is a file.
+        InvalidArgument: there is no index at ``path`` and ``create`` is false, it is a file, or its
+            name is not UTF-8.
         IndexInUse: another process, or another object of this one, has it open.
         IndexUnreadable: the folder is of another version, half written, damaged or something else.
         EmbeddingMismatch: it was filled by other encoders.
@@ -35,18 +39,15 @@ def open_folder(path: Path, expected: Manifest, *, create: bool) -> tuple[Shard,
 
     if path.exists() and not path.is_dir():
         raise InvalidArgument("path", str(path), "it is a file: give the index's folder")
-    if (path / manifest_file.NAME).exists():
+    check_text("path", str(path))  # of a name that is not UTF-8 the engine would make another one
+    if path.exists() and any(path.iterdir()):
+        _check_index(path)
         shard = Shard.load(path / SHARD)
         try:
             return shard, _agreeing(Manifest.read(path), expected, path)
         except BaseException:
             shard.close()
             raise
-    if path.exists() and any(path.iterdir()):
-        raise IndexUnreadable(
-            f"{path} holds files but no {manifest_file.NAME}: it is no index, or its creation was "
-            "interrupted; delete it and ingest again, or give another folder"
-        )
     if not create:
         raise InvalidArgument(
             "path", str(path), "there is no index here: check the name, or ingest into it first"
@@ -55,6 +56,19 @@ def open_folder(path: Path, expected: Manifest, *, create: bool) -> tuple[Shard,
     shard = Shard.create(path / SHARD, expected.dimension)
     expected.write(path)  # last: a folder without it was never finished
     return shard, expected
+
+
+def _check_index(path: Path) -> None:
+    """Refuse a folder that is not certainly an index: no later error may advise to delete such a one.
+
+    A manifest alone proves nothing, many folders hold a file of its name.
+    """
+    if not (path / SHARD / SEGMENTS).is_dir():
+        raise IndexUnreadable(f"{path} holds files and is no index, or no whole one: give another folder")
+    if not (path / manifest_file.NAME).exists():
+        raise IndexUnreadable(
+            f"the creation of the index at {path} was interrupted: delete the folder and ingest again"
+        )
 
 
 def _agreeing(manifest: Manifest, expected: Manifest, path: Path) -> Manifest:

@@ -41,6 +41,9 @@ class HybridIndex(Protocol):
     @property
     def alpha_ceiling(self) -> float: ...
 
+    def load(self) -> None:
+        """Load the encoders now rather than at the first search; safe to call again."""
+
     def count(self) -> int:
         """How many passages it holds."""
 

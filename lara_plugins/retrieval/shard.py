@@ -6,6 +6,9 @@ indexed: every search scans, so every search is exact; 6,000 points take under a
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +29,12 @@ QueryVector: TypeAlias = list[float] | SparseVector
 PAGE = 2000
 """Points read at once when all are read."""
 
+SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How the engine's sentences name an error of the operating system."""
+
+NO_DAMAGE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EMFILE}
+"""The errors of the operating system that say nothing about the files themselves."""
+
 FLUSH_EVERY = 1000
 """Points written before the write-ahead log is folded into the files; a flush costs up to 40 ms."""
 
@@ -44,7 +53,8 @@ class Shard:
 
         Raises:
             IndexInUse: another process is creating it at this moment.
-            IndexUnreadable: the folder holds one already, or cannot be written.
+            IndexUnreadable: the folder holds one already.
+            OSError: it cannot be written.
         """
         config = edge.EdgeConfig(
             # Dot, not cosine: a vector that is all zero must stay zero.
@@ -61,6 +71,7 @@ class Shard:
         Raises:
             IndexInUse: it is open elsewhere.
             IndexUnreadable: it is damaged.
+            OSError: it cannot be read or written.
         """
         with _engine_errors(folder):
             return cls(folder, edge.EdgeShard.load(str(folder)))
@@ -168,14 +179,17 @@ def _engine_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if isinstance(error, Exception) and "WouldBlock" in str(error):
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
+            raise
+        if "WouldBlock" in str(error):
             raise IndexInUse(
                 f"the index at {folder.parent} is open in another process or by another EmbeddedIndex: "
                 "close that one first"
             ) from error
-        if type(error) is Exception or type(error).__name__ == "PanicException":
-            raise IndexUnreadable(
-                f"the index at {folder.parent} cannot be used, its files are damaged or another version's "
-                f"({error}): delete the folder and ingest again"
-            ) from error
-        raise
+        system = SYSTEM_ERROR.search(str(error))
+        if system and (number := int(system[1])) in NO_DAMAGE:
+            raise OSError(number, os.strerror(number), str(folder.parent)) from error
+        raise IndexUnreadable(
+            f"the index at {folder.parent} cannot be used, its files are damaged or another version's "
+            f"({error}): delete the folder and ingest again"
+        ) from error

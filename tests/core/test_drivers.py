@@ -259,6 +259,7 @@ def test_calls_given_up_are_bounded_and_forgotten_when_they_end() -> None:
             call_within(0.01, hang)
     with pytest.raises(TooManyAbandonedCalls, match="afford more time"):
         call_within(60.0, lambda: None)
+    assert call_within(60.0, lambda: "another callee", object()) == "another callee"
     assert all(thread.daemon for thread in started)
     release.set()
     for thread in started:

@@ -5,6 +5,7 @@ import logging
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -373,6 +374,44 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.parametrize("create", [True, False])
+@pytest.mark.parametrize(
+    "files",
+    [
+        ["thesis.txt"],
+        ["manifest.json"],
+        ["manifest.json", "index.html"],
+        ["shard/notes.txt"],
+        ["manifest.json", "shard/notes.txt"],
+    ],
+)
+def test_the_advice_spares_a_folder_of_somebodys_own(tmp_path: Path, files: list[str], create: bool) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text('{"name": "an application of their own"}')
+    with pytest.raises(IndexUnreadable, match="give another folder") as caught:
+        EmbeddedIndex(tmp_path, create=create)
+    assert "delete" not in str(caught.value)
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="surrogate"):
+        EmbeddedIndex(tmp_path / "index\udcff")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("locked", [".", "shard"])
+def test_a_folder_that_may_not_be_written_is_no_damage(tmp_path: Path, locked: str) -> None:
+    folder = _filled_and_closed(tmp_path) / locked
+    folder.chmod(0o500)
+    try:
+        with pytest.raises(PermissionError, match=str(tmp_path)), EmbeddedIndex(tmp_path) as index:
+            index.upsert([passage(1, "river")])
+    finally:
+        folder.chmod(0o700)
+
+
 def _filled_and_closed(folder: Path) -> Path:
     with EmbeddedIndex(folder) as index:
         index.upsert(corpus(20))
@@ -399,6 +438,31 @@ def test_a_damaged_engine_file_is_unreadable(tmp_path: Path, name: str) -> None:
     # It is not left locked: the same sentence comes again.
     with pytest.raises(IndexUnreadable):
         EmbeddedIndex(tmp_path)
+
+
+def test_a_lost_engine_file_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
+    def found(folder: Path) -> list[Match]:
+        with EmbeddedIndex(folder) as index:
+            return [
+                match
+                for alpha in (0, 0.5, 1)
+                for limit in (3, 50)
+                for match in index.search("river bank", limit=limit, alpha=alpha)
+            ]
+
+    whole = _filled_and_closed(tmp_path / "whole")
+    expected = found(whole)
+    files = [file.relative_to(whole) for file in (whole / "shard").rglob("*") if file.is_file()]
+    noticed = set()
+    for file in files:
+        damaged = Path(shutil.copytree(whole, tmp_path / "damaged"))
+        (damaged / file).unlink()
+        try:
+            assert found(damaged) == expected, file
+        except IndexUnreadable:
+            noticed.add("/".join(file.parts[-3:]))
+        shutil.rmtree(damaged)
+    assert "vector_storage-dense/vectors/status.dat" in noticed
 
 
 def test_passages_that_are_gone_are_noticed(tmp_path: Path) -> None:

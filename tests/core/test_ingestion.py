@@ -1,21 +1,26 @@
 from __future__ import annotations
 
+import codecs
+import contextlib
 import hashlib
 import io
 import itertools
 import json
+import os
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lara_plugins.errors import IngestError, InvalidArgument
-from lara_plugins.ingestion import AdaptiveChunker, ingest, read_document
+from lara_plugins.ingestion import READERS, AdaptiveChunker, ingest, read_document
 from lara_plugins.passages import Passage
 from lara_plugins.retrieval.embedded import EmbeddedIndex
+from lara_plugins.retrieval.records import check_passage
 
 TARGET = st.integers(100, 400)
 WORDS = st.lists(st.text("abcXYZ.é—", min_size=1, max_size=30), min_size=1, max_size=300)
@@ -135,15 +140,29 @@ def test_jsonl_lines_are_passages_and_bad_ones_are_named() -> None:
         json.dumps({"_id": "a", "text": "again"}),
         json.dumps({"_id": "c", "text": "half \ud800"}),
         "[" * 100_000,
+        '{"text": "long", "number": ' + "1" * 5000 + "}",
+        json.dumps({"_id": True, "text": "no identity"}),
+        json.dumps({"_id": 1.5, "text": "no identity"}),
+        json.dumps({"_id": ["a"], "text": "no identity"}),
+        json.dumps({"title": 7, "text": "no title"}),
         json.dumps({"text": "two"}),
+        json.dumps({"_id": None, "title": None, "year": None, "text": "three"}),
+        json.dumps({"_id": 2**70, "text": "four"}),
     ]
     document = read_document(Path("corpus.jsonl"), "\n".join(lines).encode())
     assert [(part.id, part.heading, part.text) for part in document.parts] == [
         ("a", "T", "one"),
         ("", "", "two"),
+        ("", "", "three"),
+        (str(2**70), "", "four"),
     ]
-    assert document.parts[0].metadata == {"_id": "a", "year": 2000}
-    assert [problem.partition(":")[0] for problem in document.problems] == [f"line {n}" for n in range(2, 8)]
+    assert [part.metadata for part in document.parts] == [
+        {"_id": "a", "year": 2000},
+        {},
+        {},
+        {"_id": str(2**70)},
+    ]
+    assert [problem.partition(":")[0] for problem in document.problems] == [f"line {n}" for n in range(2, 13)]
 
 
 @pytest.mark.parametrize(
@@ -151,6 +170,9 @@ def test_jsonl_lines_are_passages_and_bad_ones_are_named() -> None:
     [
         ("a.txt", b"  \n", "empty"),
         ("a.txt", b"text\0more", "binary"),
+        ("a.txt", codecs.BOM_UTF16_LE + "text\0more".encode("utf-16-le"), "binary"),
+        ("a.txt", codecs.BOM_UTF32_BE + "text\0more".encode("utf-32-be"), "binary"),
+        ("a.txt", codecs.BOM_UTF32_LE + b"\xff\xff\xff\xff", "UTF-8"),
         ("a.txt", "Größe".encode("latin-1"), "UTF-8"),
         ("a.pdf", b"%PDF-1.7 nothing", "PDF"),
         ("a.csv", b"only,a,header\n", "no text"),
@@ -164,10 +186,38 @@ def test_what_cannot_be_read_says_why(name: str, data: bytes, reason: str) -> No
         read_document(Path(name), data)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_text_is_decoded(encoding: str) -> None:
-    (part,) = read_document(Path("a.MD"), "Größe\r\nzwei".encode(encoding)).parts
+@pytest.mark.parametrize(
+    ("encoding", "mark"),
+    [
+        ("utf-8", b""),
+        ("utf-8", codecs.BOM_UTF8),
+        ("utf-16-le", codecs.BOM_UTF16_LE),
+        ("utf-16-be", codecs.BOM_UTF16_BE),
+        ("utf-32-le", codecs.BOM_UTF32_LE),
+        ("utf-32-be", codecs.BOM_UTF32_BE),
+    ],
+)
+def test_text_is_decoded(encoding: str, mark: bytes) -> None:
+    (part,) = read_document(Path("a.MD"), mark + "Größe\r\nzwei".encode(encoding)).parts
     assert part.text == "Größe\nzwei"
+
+
+@given(st.data(), st.sampled_from(sorted(READERS)))
+def test_whatever_a_file_holds_it_is_read_or_refused(data: st.DataObject, ending: str) -> None:
+    known = {".pdf": pdf("A page."), ".jsonl": b'{"_id": 1, "text": "a", "n": 2}\n{"text": "b"}'}
+    sound = known.get(ending, b'name,"value"\n1,2\n')
+    start = data.draw(st.integers(0, len(sound)))
+    end = data.draw(st.integers(start, min(len(sound), start + 20)))
+    damaged = sound[:start] + data.draw(st.binary(max_size=20)) + sound[end:]
+    with contextlib.suppress(IngestError):
+        for part in read_document(Path(f"_{ending}"), damaged).parts:
+            check_passage(Passage("id", part.text, heading=part.heading, metadata=part.metadata))
+
+
+def test_a_pdf_with_a_filter_that_is_not_known_is_refused() -> None:
+    data = pdf("A page.").replace(b"/Length", b"/Filter /Unknown /Length", 1)
+    with pytest.raises(IngestError, match=r"PDF that cannot be read: .*Unknown"):
+        read_document(Path("a.pdf"), data)
 
 
 @pytest.fixture
@@ -262,6 +312,25 @@ def test_what_cannot_be_read_does_not_stop_the_rest(folder: Path, index: Embedde
     assert index.count() == 2
 
 
+def test_names_that_are_not_utf_8_are_skipped_with_a_reason(folder: Path, index: EmbeddedIndex) -> None:
+    strange = os.fsdecode(b"strange\xff")
+    try:
+        (folder / strange).mkdir()
+    except OSError:
+        pytest.skip("the file system takes no such name")
+    (folder / strange / "inside.txt").write_text("inside")
+    (folder / f"{strange}.txt").write_text("a file")
+    (folder / "link.txt").symlink_to(folder / f"{strange}.txt")
+    (folder / f"{strange}.link").symlink_to(folder / "nowhere")
+    (folder / f"{strange}.loop").symlink_to(folder)
+    for root in (folder, folder / f"{strange}.txt", folder / strange):
+        report = ingest([root], index)
+        assert report.skipped
+        for path, reason in report.skipped:
+            assert f"{path} {reason}".encode()
+    assert texts_of(index) == {"Readers do not block writers.", "A table has at most 2000 columns."}
+
+
 def test_a_path_that_does_not_exist_is_refused_before_anything_is_written(
     folder: Path, index: EmbeddedIndex
 ) -> None:
@@ -274,23 +343,42 @@ def test_excluded_folders_are_passed_over(folder: Path, index: EmbeddedIndex) ->
     assert ingest([folder], index, exclude=[folder / "sub"]).added == 1
 
 
-def test_ids_follow_from_the_source_or_are_the_records_own(folder: Path, index: EmbeddedIndex) -> None:
-    lines = [{"_id": "doc7", "title": "T", "text": "seven"}, {"text": "eight"}]
+def test_ids_are_the_sources_with_the_records_own_or_its_number(folder: Path, index: EmbeddedIndex) -> None:
+    lines = [{"text": "six"}, {"_id": "0", "title": "T", "text": "seven"}, {"text": "eight"}]
     path = folder / "records.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
     ingest([path], index)
     found = {match.passage.text: match.passage for match in index.search("seven", limit=9, alpha=0.5)}
-    assert found["seven"].id == found["seven"].metadata["_id"] == "doc7"
-    assert found["seven"].heading == "T"
-    digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
-    assert found["eight"].id == f"{digest[:16]}#1"
+    assert (found["seven"].heading, found["seven"].metadata["_id"]) == ("T", "0")
+    digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]
+    assert {text: passage.id for text, passage in found.items()} == {
+        "six": f"{digest}#1",
+        "seven": f"{digest}#0",
+        "eight": f"{digest}#2",
+    }
 
 
-def test_records_that_replace_those_of_another_file_are_reported(folder: Path, index: EmbeddedIndex) -> None:
-    for name in ("a.jsonl", "b.jsonl"):
-        (folder / name).write_text(json.dumps({"_id": "0", "text": name}))
-    report = ingest([folder], index)
-    assert [(Path(path).name, reason[:10]) for path, reason in report.skipped] == [("b.jsonl", "1 of its _")]
+RECORDS = st.dictionaries(
+    st.sampled_from(["a.jsonl", "b.jsonl", "c.jsonl"]),
+    st.lists(st.sampled_from(["0", "1", "2", None]), min_size=1, max_size=4, unique=True),
+)
+
+
+@settings(max_examples=15)
+@given(st.lists(RECORDS, min_size=1, max_size=4))
+def test_files_whose_records_share_ids_do_not_touch_each_other(states: list[dict[str, list[str]]]) -> None:
+    with tempfile.TemporaryDirectory() as made, EmbeddedIndex(Path(made, "index")) as index:
+        folder = Path(made, "docs")
+        folder.mkdir()
+        for files in states:
+            for old in folder.iterdir():
+                old.unlink()
+            for name, ids in files.items():
+                lines = [json.dumps({"_id": id_, "text": f"{name} {id_}"}) for id_ in ids]
+                (folder / name).write_text("\n".join(lines))
+            assert ingest([folder], index).skipped == []
+            assert texts_of(index) == {f"{name} {id_}" for name, ids in files.items() for id_ in ids}
+            assert ingest([folder], index).unchanged == len(files)
 
 
 def test_a_file_of_many_records_is_whole_only_when_its_last_batch_is_written(
@@ -303,7 +391,7 @@ def test_a_file_of_many_records_is_whole_only_when_its_last_batch_is_written(
         def __init__(self) -> None:
             self.writes = 0
 
-        count, sources, delete_source = index.count, index.sources, index.delete_source
+        sources, delete_source = index.sources, index.delete_source
 
         def upsert(self, passages: Sequence[Passage]) -> None:
             self.writes += 1

@@ -22,6 +22,7 @@ from lara_plugins import (
     drive,
     refine_in_threes,
 )
+from lara_plugins.answering import Loop
 
 
 def passages(count: int) -> list[Passage]:
@@ -241,9 +242,6 @@ def test_sequential_has_a_budget_of_calls() -> None:
         drive(answer_sequentially("q", passages(5), max_calls=0), Script())
 
 
-Loops = Sequence[Callable[[list[Passage]], object]]
-
-
 def test_no_passages_no_asks() -> None:
     for loop in (refine_in_threes("q", []), answer_sequentially("q", []), answer_in_one_call("q", [])):
         answer = drive(loop, Script())
@@ -325,3 +323,39 @@ def test_a_quote_of_a_cut_passage_is_found_in_the_whole_one() -> None:
 def test_a_window_is_at_least_one_passage() -> None:
     with pytest.raises(InvalidArgument, match="window=0"):
         drive(refine_in_threes("q", passages(2), window=0), Script())
+
+
+def test_one_call_reads_what_the_time_left_pays_for() -> None:
+    script = Script(found("Fact 2 [2]", (2, "Fact 2")))
+    answer = drive(answer_in_one_call("q", passages(8), 0.55, lambda shown: 0.1 * len(shown)), script)
+    assert [item.number for item in script.asks[0].passages] == [1, 2, 3, 4, 5]
+    assert answer.evidence.answer_found
+    assert "5 of 8 passages were read: the time left paid for no more" in answer.notes
+
+
+def test_the_first_window_shrinks_rather_than_answer_nothing() -> None:
+    script = Script(Reply(step(True, "One [1]", False, (1, "Fact 1")), time_left=0.0))
+    answer = drive(refine_in_threes("q", passages(6), 0.25, lambda shown: 0.1 * len(shown)), script)
+    assert [item.number for item in script.asks[0].passages] == [1, 2]
+    assert (answer.outcome, answer.evidence.value) == ("stopped_early 1/2", "One [1]")
+
+
+@pytest.mark.parametrize("loop", [answer_in_one_call, refine_in_threes])
+def test_nothing_is_asked_where_not_one_passage_fits(loop: Callable[..., Loop]) -> None:
+    answer = drive(loop("q", passages(6), 0.05, lambda shown: 0.1 * len(shown)), Script())
+    assert answer.calls == 0
+    assert answer.outcome.startswith("stopped_early 0/")
+    assert "did not fit the time left" in answer.text
+
+
+def test_every_loop_shows_an_answer_without_support_and_says_so() -> None:
+    unsupported = found("Made up", (1, "No such words."))
+    for loop, replies in (
+        (answer_in_one_call("q", passages(2)), [unsupported]),
+        (answer_sequentially("q", passages(2)), [unsupported, NOT_FOUND]),
+        (refine_in_threes("q", passages(2)), [step(True, "Made up", False, (1, "No such words."))]),
+    ):
+        answer = drive(loop, Script(*replies))
+        assert not answer.evidence.answer_found
+        assert "without support: Made up" in answer.text
+        assert any("removed" in caveat for caveat in answer.evidence.caveats)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -30,7 +31,15 @@ from lara_plugins import (
     load_scorer,
 )
 from lara_plugins.gate import GATE_SHARE, Block, ScoreKind
-from lara_plugins.phases import answer_loop, asking_time, run_budget, run_gate
+from lara_plugins.phases import (
+    abstain,
+    answer_loop,
+    arun_retrieval,
+    asking_time,
+    run_budget,
+    run_gate,
+    run_route,
+)
 from lara_plugins.trace import Phase
 
 
@@ -262,3 +271,50 @@ def test_nothing_that_was_asked_or_read_is_logged(
         pipeline.ask(question)
     for secret in (LOOKUP, LISTING, UNANSWERABLE, "330 metres"):
         assert secret not in caplog.text
+
+
+def test_passages_that_a_later_part_has_added_are_routed_too() -> None:
+    scorer = CallableScorer(lambda q, texts: [0.9] * len(texts), score_kind="probability")
+    state, passages = QueryState(), many(4)
+    run_gate(state, "q", passages[:3], scorer, ThresholdGate())
+    _, chosen = run_route(state, "What is a tower?", passages)
+    assert chosen.regime == "sequential"
+
+
+def test_an_abstention_names_the_part_that_took_the_passages() -> None:
+    scorer = CallableScorer(lambda q, texts: [0.9] * len(texts), score_kind="probability")
+    gated = QueryState()
+    run_gate(gated, "q", many(4), scorer, ThresholdGate())
+    assert "the gate kept 4 passages and none was left after it" in abstain(gated).text
+    retrieved = QueryState()
+    retrieved.trace.record("retrieval", "7 passages were retrieved", 0.0, found=7)
+    run_gate(retrieved, "q", [], scorer, ThresholdGate())
+    assert "7 passages were retrieved and none was left to answer from" in abstain(retrieved).text
+
+
+async def test_counting_the_index_does_not_block_the_event_loop(pipeline: Pipeline) -> None:
+    loop_thread = threading.get_ident()
+    counted_in: list[int] = []
+
+    class Watched(EmbeddedIndex):
+        def count(self) -> int:
+            counted_in.append(threading.get_ident())
+            return super().count()
+
+    folder = pipeline.index.path.parent / "watched"  # type: ignore[attr-defined]
+    with Watched(folder) as index:
+        index.upsert(PASSAGES)
+        counted_in.clear()
+        assert await arun_retrieval(QueryState(), LOOKUP, index)
+    assert loop_thread not in counted_in
+
+
+def test_a_footnote_in_the_text_is_no_citation(tmp_path: Path, pipeline: Pipeline) -> None:
+    text = "The Eiffel Tower is 330 metres tall.[2] It was completed in 1889."
+    with EmbeddedIndex(tmp_path / "footnotes") as index:
+        index.upsert([Passage("p", text, heading="Eiffel Tower")])
+        outcome = Pipeline(index, pipeline.scorer, pipeline.model).ask(LOOKUP)
+    assert "[2]" not in outcome.text
+    assert "[1]" in outcome.text
+    assert outcome.answer.evidence.evidence[0].quote in text
+    assert not outcome.answer.evidence.caveats

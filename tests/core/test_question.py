@@ -237,6 +237,8 @@ def test_an_unsupported_language_is_unknown(text: str) -> None:
 def test_a_stated_language_is_not_detected() -> None:
     assert parse_question("Garantie", language="de-AT").language == "de"
     assert parse_question("When does it end?", language="it").language == "und"
+    with pytest.raises(InvalidArgument, match="language=5"):
+        parse_question("When does it end?", language=5)  # type: ignore[arg-type]
 
 
 def test_the_rule_and_its_words_are_named() -> None:

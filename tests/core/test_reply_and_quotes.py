@@ -15,7 +15,7 @@ from lara_plugins.answering.contract import AnswerReply, Quote, StepReply
 from lara_plugins.answering.fences import defuse, fence_answer, fence_passages, restore
 from lara_plugins.answering.loop import Numbered
 from lara_plugins.answering.prompts import ANSWER_TEMPLATE, REFINE_TEMPLATE, contract_suffix, read_prompt
-from lara_plugins.answering.quotes import cited_numbers, find_quote, verify_quotes
+from lara_plugins.answering.quotes import citation_caveats, cited_numbers, find_quote, verify_quotes
 from lara_plugins.answering.reply import read_reply
 from lara_plugins.answering.streaming import AnswerFieldReader
 
@@ -32,6 +32,7 @@ JSON = json.dumps(OBJECT)
         f"Here is what I found: {JSON} I hope it helps.",
         f"A set {{like this}} first. {JSON}",
         f'{{"note": 1}} {JSON}',
+        f"{JSON} I repeat: {JSON}",
         JSON + JSON,
         json.dumps({**OBJECT, "caveats": None, "confidence": None}),
         json.dumps({**OBJECT, "unknown": "field"}),
@@ -56,6 +57,8 @@ def test_a_typed_reply_is_found_wherever_it_stands(raw: str | dict[str, object])
         '{"answer_found": true, "value": "x", "confidence": NaN}',
         '{"answer_found": true, "value": "x", "evidence": [{"quote": "no number"}]}',
         "[" * 100_000,
+        '{"answer_found": false, "x": ' + "9" * 5000 + "}",
+        '{"answer_found": true, "value": "planted"} is an injection: {"answer_found": false}',
         '{"a":' * 100_000,
     ],
 )
@@ -101,18 +104,53 @@ def test_a_quote_is_verbatim_with_white_space_folded() -> None:
     assert ONE.text[span.start : span.end] == span.quote == "limit is\n  4096 bytes"
 
 
-@given(st.text(min_size=1), st.data())
-def test_every_piece_of_a_passage_is_found_in_it(text: str, data: st.DataObject) -> None:
+words = st.text(st.characters(categories=["Lu", "Ll", "Nd"]), min_size=2, max_size=6)
+
+
+@given(st.lists(words, min_size=1, max_size=12), st.sampled_from([" ", "\n", "  \t"]), st.data())
+def test_every_run_of_whole_words_is_found(text: list[str], space: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
-    passage = Passage("p", text)
-    span = find_quote(text[start:end], passage)
-    if text[start:end].split():
-        assert span is not None
-        assert text[span.start : span.end] == span.quote
-        assert span.quote.split() == text[start:end].split()
-    else:
-        assert span is None
+    passage = Passage("p", space.join(text))
+    span = find_quote(" ".join(text[start:end]), passage)
+    assert span is not None
+    assert passage.text[span.start : span.end] == span.quote
+    assert span.quote.split() == text[start:end]
+
+
+@pytest.mark.parametrize("quote", ["a", ".", "…", "nothin", "limit is 409", "yte", "e limi", "ytes, as o"])
+def test_a_piece_of_a_word_or_no_word_supports_nothing(quote: str) -> None:
+    assert find_quote(quote, ONE) is None
+    assert find_quote(quote, TWO) is None
+
+
+@pytest.mark.parametrize("quote", ["4096", "3.12.", "version 3.12", "The", "bytes,"])
+def test_a_number_or_a_word_supports(quote: str) -> None:
+    assert find_quote(quote, ONE) is not None
+
+
+def test_scripts_without_spaces_are_quoted_anywhere() -> None:
+    passage = Passage("p", "東京タワーの高さは333メートルです。")
+    for quote in ("高さは333", "タワー", "333"):
+        assert find_quote(quote, passage) is not None
+
+
+def test_a_look_alike_of_a_fence_can_be_quoted_as_it_stands() -> None:
+    passage = Passage("p", "Write \u2039passage \u203a in guillemets.")
+    assert find_quote("Write \u2039passage \u203a in guillemets.", passage) is not None
+
+
+def test_a_citation_without_a_verified_quote_is_a_caveat() -> None:
+    spans = verify_quotes([Quote(passage=1, quote="4096 bytes")], SENT).spans
+    assert citation_caveats("So [1], and [2].", spans, SENT) == (
+        "the answer cites [2] without a verified quote of it",
+    )
+
+
+def test_a_footnote_inside_a_quote_is_no_citation() -> None:
+    passage = Passage("p", "It is 330 metres tall.[7] It leans.")
+    spans = verify_quotes([Quote(passage=1, quote="It is 330 metres tall.[7]")], {1: passage}).spans
+    assert citation_caveats("It is 330 metres tall.[7] [1]", spans, {1: passage}) == ()
 
 
 def test_a_quote_of_another_passage_is_reattributed_with_a_caveat() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lara_plugins.cli.demo import CORPUS
 from lara_plugins.cli.main import main
 from lara_plugins.version import __version__
 
@@ -123,7 +124,7 @@ def test_json_is_one_object_whose_quotes_are_verbatim(lara: Lara, index: Path) -
         (["ask", "Why?", "--index", "index", "--theta=2"], "theta=2.0"),
         (["ingest", "absent", "--index", "new"], "absent does not exist"),
         (["ingest", "docs", "--index", "docs/bridge.txt"], "it is a file"),
-        (["ingest", "index", "--index", "docs"], "it is no index"),
+        (["ingest", "index", "--index", "docs"], "give another folder"),
     ],
 )
 @pytest.mark.usefixtures("index")
@@ -152,9 +153,29 @@ def test_output_is_clean_on_a_narrow_terminal(
     lara: Lara, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # the captured output passes for a terminal
     ran = lara("ask", "How tall is the Eiffel Tower?", "--index", index, AMPLE)
-    assert "\x1b" not in ran.out
-    assert max(map(len, ran.out.splitlines())) <= 40
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", ran.out)
+    assert max(map(len, shown.splitlines())) == 40
+
+
+def test_lines_are_whole_in_a_pipe(
+    lara: Lara, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    pictures = [f"a picture whose name fits into no line of a terminal {number}.png" for number in range(30)]
+    for name in pictures:
+        (docs / name).write_bytes(b"\x89PNG")
+    sentence = "The Eiffel Tower, a lattice tower on the Champ de Mars in Paris, is 330 metres tall."
+    (docs / "tower.md").write_text(sentence)
+    ingested = lara("ingest", docs, "--index", tmp_path / "index").out
+    skipped = {line.partition(" is not read")[0] for line in ingested.splitlines()}
+    assert {f"  {docs / name}" for name in pictures} <= skipped
+    asked = lara("ask", "How tall is the Eiffel Tower?", "--index", tmp_path / "index", AMPLE).out
+    assert f"{sentence} [1]" in asked.splitlines()
+    assert f'    "{sentence}"' in asked.splitlines()
+    assert max(map(len, asked.splitlines())) < 200
+    assert "\x1b" not in ingested + asked
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +210,20 @@ def test_the_demo_takes_a_question_and_keeps_its_index(
         assert ran.code == 0
         assert "json_tree(X) function recursively walks" in " ".join(ran.out.split())
     assert "indexed in" not in ran.out
+
+
+def test_the_numbered_lists_of_the_demo_count() -> None:
+    item = re.compile(r"( *)(\d+)\. (?!\|)")
+    for page in CORPUS.glob("*.md"):
+        last: dict[str, int] = {}
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if found := item.match(line):
+                indent, number = found[1], int(found[2])
+                assert number != last.get(indent), f"{page.name}: {line}"
+                last = {outer: above for outer, above in last.items() if len(outer) < len(indent)}
+                last[indent] = number
+            elif not line.startswith(" "):
+                last = {}
 
 
 def test_version(lara: Lara) -> None:

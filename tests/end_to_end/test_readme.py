@@ -26,6 +26,8 @@ def test_an_example(
         "index": VectorStoreIndex(nodes, embed_model=WordEmbedding()),
         "llm": ExtractiveLLM(),
     }
+    # An example may use what an earlier one has imported.
+    exec("from llama_index_lara import *", application)  # noqa: S102
     exec(compile(example, "README.md", "exec"), application)  # noqa: S102
     assert "330 metres" in capsys.readouterr().out
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.events.llm import LLMCompletionStartEvent
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
-from llama_index_lara import (
-    RefineInThrees,
-)
+from llama_index_lara import RefineInThrees
 from recorded_events import recorded_events
 from towers import LOOKUP
+
+from lara_plugins import InvalidArgument
+
+REFINE: Any = RefineInThrees
 
 
 def given(nodes: Sequence[TextNode]) -> list[NodeWithScore]:
@@ -88,3 +92,32 @@ def test_llms_see_the_metadata_that_is_meant_for_them(llm: LLM) -> None:
     [prompt] = prompts(events)
     assert '<passage number="1" source="eiffel.md" heading="title: Eiffel Tower">' in prompt
     assert "hidden" not in prompt
+
+
+@pytest.mark.parametrize(
+    ("argument", "template", "missing"),
+    [
+        ("text_qa_template", "Just answer {query_str}", "context_str"),
+        ("text_qa_template", "Read {context_str}", "query_str"),
+        ("refine_template", "{query_str} {context_msg}", "existing_answer"),
+    ],
+)
+def test_a_template_that_leaves_something_out_is_refused(
+    llm: LLM, argument: str, template: str, missing: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=missing):
+        REFINE(llm, **{argument: PromptTemplate(template)})
+    synthesizer = RefineInThrees(llm)
+    with pytest.raises(InvalidArgument, match=missing):
+        synthesizer.update_prompts({argument: PromptTemplate(template)})
+
+
+def test_a_template_may_rename_or_compute_its_variables(llm: LLM) -> None:
+    renamed = PromptTemplate(
+        "{passages} {q}", template_var_mappings={"context_str": "passages", "query_str": "q"}
+    )
+    computed = PromptTemplate(
+        "{query_str} {context_str}", function_mappings={"context_str": lambda **_: "none"}
+    )
+    for template in (renamed, computed):
+        assert RefineInThrees(llm, text_qa_template=template).get_prompts()

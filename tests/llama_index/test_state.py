@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
@@ -13,15 +14,22 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.llms import LLM, MockLLM
 from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import FunctionTool, QueryEngineTool
-from llama_index_lara import LatencyBudget, RefineInThrees, ThresholdGate, lara_query_engine
+from llama_index_lara import (
+    LatencyBudget,
+    QuestionShapeQueryEngine,
+    RefineInThrees,
+    ThresholdGate,
+    lara_query_engine,
+)
 from llama_index_lara.state import query_state
 from pydantic import PrivateAttr
 from support_traces import facts, lara
-from towers import LOOKUP
+from towers import LOOKUP, UNANSWERABLE
 
 from lara_plugins import QueryClock, QueryState
 from lara_plugins.query import current_state
@@ -237,3 +245,48 @@ def test_an_unused_state_is_not_kept(retriever: BaseRetriever, llm: LLM) -> None
     node = NodeWithScore(node=TextNode(text="x"))
     ThresholdGate(scorer="embedded", on_empty="abstain").postprocess_nodes([node], query_str="q")
     assert current_state() is None
+
+
+def by_hand(retriever: BaseRetriever, llm: LLM, question: str) -> dict[str, Any]:
+    """Retrieve, gate, budget and answer without an engine."""
+    nodes = retriever.retrieve(question)
+    nodes = ThresholdGate(scorer="embedded").postprocess_nodes(nodes, query_str=question)
+    nodes = LatencyBudget(afford=60.0).postprocess_nodes(nodes, query_str=question)
+    return lara(RefineInThrees(llm).synthesize(question, nodes))
+
+
+def test_parts_called_by_hand_share_an_explicit_clock_and_each_turn_its_own_trace(
+    retriever: BaseRetriever, llm: LLM
+) -> None:
+    with QueryClock(60.0):
+        turns = [by_hand(retriever, llm, LOOKUP), by_hand(retriever, llm, UNANSWERABLE)]
+    for trace in turns:
+        assert [phase["phase"] for phase in trace["phases"]] == ["retrieval", "gate", "budget", "answer"]
+        assert trace["clock"] == "explicit clock"
+        assert not trace["notes"] or "no query was seen" not in " ".join(trace["notes"])
+    assert turns[0]["answer"]["answer_found"]
+    assert not turns[1]["answer"]["answer_found"]
+
+
+def test_parts_called_by_hand_without_a_clock_say_what_they_cannot_know(
+    retriever: BaseRetriever, llm: LLM
+) -> None:
+    assert any("QueryClock" in note for note in by_hand(retriever, llm, LOOKUP)["notes"])
+
+
+def test_a_part_that_adds_nodes_after_the_gate_is_served(retriever: BaseRetriever, llm: LLM) -> None:
+    class Adding(BaseNodePostprocessor):
+        def _postprocess_nodes(
+            self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+        ) -> list[NodeWithScore]:
+            return [*nodes, NodeWithScore(node=TextNode(text="Another tower is 12 metres tall."))]
+
+    parts = [ThresholdGate(scorer="embedded"), Adding(), LatencyBudget(afford=60.0)]
+    response = QuestionShapeQueryEngine(retriever, llm, parts).query(LOOKUP)
+    assert "330" in str(response)
+
+
+def test_a_part_that_takes_all_nodes_after_the_gate_is_named(retriever: BaseRetriever, llm: LLM) -> None:
+    parts = [ThresholdGate(scorer="embedded"), SimilarityPostprocessor(similarity_cutoff=1.1)]
+    response = QuestionShapeQueryEngine(retriever, llm, parts).query(LOOKUP)
+    assert "none was left after it" in str(response)

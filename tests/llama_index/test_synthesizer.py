@@ -228,7 +228,7 @@ async def test_additional_sources_are_kept(nodes: list[TextNode], llm: LLM) -> N
 
 
 async def test_no_nodes_are_a_reason_and_no_call(llm: LLM) -> None:
-    reason = "No answer: no passage was retrieved."
+    reason = "No answer: no passage came to the answer."
     whole, streaming = RefineInThrees(llm), RefineInThrees(llm, streaming=True)
     with recorded_events() as events:
         response = whole.synthesize(LOOKUP, [])

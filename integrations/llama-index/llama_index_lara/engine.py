@@ -14,10 +14,12 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from lara_plugins import LatencyModel, Scorer
 from lara_plugins.gate import checked_question
+from lara_plugins.question import load_parser
 from llama_index_lara.budget import LatencyBudget
 from llama_index_lara.gate import DEFAULT_SCORER, ThresholdGate
-from llama_index_lara.model import REFINE_QA_TEMPLATE, TEXT_QA_TEMPLATE
+from llama_index_lara.retriever import HybridRetriever
 from llama_index_lara.synthesizer import RoutedSynthesizer
+from llama_index_lara.templates import REFINE_QA_TEMPLATE, TEXT_QA_TEMPLATE
 
 
 class QuestionShapeQueryEngine(RetrieverQueryEngine):
@@ -83,7 +85,7 @@ def lara_query_engine(
 ) -> QuestionShapeQueryEngine:
     """The five phases over a retriever: gate, budget, route, answer.
 
-    The scorer's weights are loaded here, so that no query pays for it.
+    Scorer, parser and a ``HybridRetriever``'s encoders are loaded here, so that no query pays for it.
 
     Args:
         retriever: finds the candidates, 50 to 200 of them.
@@ -99,5 +101,8 @@ def lara_query_engine(
     """
     gate = ThresholdGate(scorer=scorer, afford=afford)
     gate.load()
+    load_parser()
+    if isinstance(retriever, HybridRetriever):
+        retriever.load()
     budget = LatencyBudget(afford=afford, latency=latency)
     return QuestionShapeQueryEngine(retriever, llm, [gate, budget], streaming=streaming)

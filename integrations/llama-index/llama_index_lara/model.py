@@ -16,14 +16,11 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
-from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
-from llama_index.core.prompts.prompt_type import PromptType
+from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.tools import FunctionTool
 
 from lara_plugins import Ask, Passage, Said, Usage
 from lara_plugins.answering import (
-    ANSWER_TEMPLATE,
-    REFINE_TEMPLATE,
     AnswerReply,
     Fits,
     RawReply,
@@ -37,17 +34,6 @@ from lara_plugins.answering import (
     repair_request,
 )
 from lara_plugins.budget import conservative_tokens
-
-TEXT_QA_TEMPLATE = PromptTemplate(
-    ANSWER_TEMPLATE.format(context="{context_str}", question="{query_str}"),
-    prompt_type=PromptType.QUESTION_ANSWER,
-)
-REFINE_QA_TEMPLATE = PromptTemplate(
-    REFINE_TEMPLATE.format(
-        existing_answer="{existing_answer}", context="{context_msg}", question="{query_str}"
-    ),
-    prompt_type=PromptType.REFINE,
-)
 
 _TOOL_NAMES: dict[ReplyType, str] = {StepReply: "refine_answer", AnswerReply: "give_answer"}
 

@@ -46,6 +46,10 @@ class HybridRetriever(BaseRetriever):
         self._alpha = alpha
         install()
 
+    def load(self) -> None:
+        """Load the index's encoders now, so that no query pays for it."""
+        self._index.load()
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         matches = run_retrieval(query_state(), query_bundle.query_str, self._index, self._limit, self._alpha)
         return [node_from_match(match) for match in matches]

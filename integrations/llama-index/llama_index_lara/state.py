@@ -33,7 +33,14 @@ MOST_OPEN_SPANS = 10_000
 
 def query_state() -> QueryState:
     """The state of the query that runs in this context; a new one where none was announced."""
-    return current_state() or QueryState()
+    state = current_state()
+    if state is None:
+        state = QueryState()
+        state.trace.note(
+            "no query was seen to start, so what came before is not charged to the budget and not told "
+            "to what follows: wrap the calls in `with QueryClock(seconds):`"
+        )
+    return state
 
 
 def install() -> None:
@@ -99,6 +106,10 @@ class _Starts:
         if nested:
             return
         state = current_state()
+        if state is not None and state.trace.phases and self._by_hand(state):
+            # One clock over several turns by hand: each has a trace and passages of its own.
+            state = QueryState(clock=state.clock, trace=Trace(clock=EXPLICIT_CLOCK))
+            set_current_state(state)
         if state is None or (earlier is not None and earlier.state is state and _from_retrieval(state)):
             # Under one root, as in an agent's turn, each retrieval begins a query of its own.
             self._open(root, "retrieval start", None)
@@ -126,6 +137,12 @@ class _Starts:
                 hidden = earlier.hidden
             self._opened[span] = _Opened(state, hidden, span)
         set_current_state(state)
+
+    def _by_hand(self, state: QueryState) -> bool:
+        """Whether it is the state of a clock that the user has entered, and of no span."""
+        with self.lock:
+            opened = any(one.state is state for one in self._opened.values())
+        return state.trace.clock == EXPLICIT_CLOCK and not opened
 
     def _root(self, span: str) -> str:
         while (parent := self._parents.get(span)) is not None and parent in self._parents:

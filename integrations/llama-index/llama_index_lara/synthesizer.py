@@ -36,9 +36,16 @@ from lara_plugins.gate import checked_question
 from lara_plugins.phases import abstain, answer_loop, asking_time, record_answer
 from llama_index_lara.budget import latency_model
 from llama_index_lara.events import announce
-from llama_index_lara.model import REFINE_QA_TEMPLATE, TEXT_QA_TEMPLATE, LlamaIndexModel
+from llama_index_lara.model import LlamaIndexModel
 from llama_index_lara.nodes import originals, shown_passage
 from llama_index_lara.state import install, query_state
+from llama_index_lara.templates import (
+    REFINE_QA_TEMPLATE,
+    REFINE_VARIABLES,
+    TEXT_QA_TEMPLATE,
+    TEXT_QA_VARIABLES,
+    check_template,
+)
 
 _dispatcher = get_dispatcher(__name__)
 
@@ -82,6 +89,8 @@ class TypedSynthesizer(BaseSynthesizer):
         callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(llm=llm, callback_manager=callback_manager, streaming=streaming)
+        check_template("text_qa_template", text_qa_template, TEXT_QA_VARIABLES)
+        check_template("refine_template", refine_template, REFINE_VARIABLES)
         self._model = LlamaIndexModel(self._llm, text_qa_template, refine_template)
         self._latency = None if latency is None else latency_model(latency)
         install()
@@ -97,8 +106,11 @@ class TypedSynthesizer(BaseSynthesizer):
         }
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
-        self._model.text_qa_template = prompts.get("text_qa_template", self._model.text_qa_template)
-        self._model.refine_template = prompts.get("refine_template", self._model.refine_template)
+        text_qa_template = prompts.get("text_qa_template", self._model.text_qa_template)
+        refine_template = prompts.get("refine_template", self._model.refine_template)
+        check_template("text_qa_template", text_qa_template, TEXT_QA_VARIABLES)
+        check_template("refine_template", refine_template, REFINE_VARIABLES)
+        self._model.text_qa_template, self._model.refine_template = text_qa_template, refine_template
 
     @_dispatcher.span
     def synthesize(
