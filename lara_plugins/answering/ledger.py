@@ -59,7 +59,7 @@ class Ledger:
         except ReplyError as fault:
             if reply.shown or predicted > self.time_left:
                 # Shown text is not taken back, and a repair must fit the time like any ask.
-                self.note(f"ask {self.calls}: {fault}; it was not repaired")
+                self._unreadable(reply, f"{fault}; it was not repaired")
                 raise Unreadable from fault
             self.note(f"ask {self.calls}: {fault}; it was asked again")
             repair = replace(ask, timeout=self.time_left, fault=Fault(str(reply.raw), str(fault)))
@@ -68,9 +68,13 @@ class Ledger:
         try:
             return read_reply(reply.raw or "", reply_type)
         except ReplyError as fault:
-            self.note(f"ask {self.calls}: the repair failed too: {fault}")
-            self.note(f"the unread reply of ask {self.calls}: {reply.raw}")
+            self._unreadable(reply, f"the repair failed too: {fault}")
             raise Unreadable from fault
+
+    def _unreadable(self, reply: Reply, why: str) -> None:
+        # What the model wrote is kept: somebody may still make sense of it.
+        self.note(f"ask {self.calls}: {why}")
+        self.note(f"the unread reply of ask {self.calls}: {reply.raw}")
 
     def _exchange(self, ask: Ask, predicted: float) -> Generator[Ask | Emit, Reply | None, Reply]:
         reply = yield ask

@@ -90,18 +90,14 @@ def _refined(previous: AnswerWithEvidence, step: StepReply, ledger: Ledger) -> A
     if not evidence and previous.answer_found:
         ledger.brought("unsupported")
         ledger.note(f"ask {ledger.calls}: the new answer had no verifiable quote; the one before it stands")
-        return _with_caveats(previous, verified.caveats)
+        caveats = tuple(dict.fromkeys((*previous.caveats, *verified.caveats)))
+        return previous.model_copy(update={"caveats": caveats})
     ledger.brought("changed" if evidence else "unsupported")
-    answer = AnswerWithEvidence(
+    return AnswerWithEvidence(
         value=step.answer.strip(),
         evidence=evidence,
         answer_found=bool(evidence),
         complete_answer_found=step.complete and bool(evidence),
         confidence=1.0 if step.complete and evidence else 0.5 if evidence else 0.0,
-        caveats=previous.caveats,
+        caveats=verified.caveats,
     )
-    return _with_caveats(answer, verified.caveats)
-
-
-def _with_caveats(answer: AnswerWithEvidence, caveats: Sequence[str]) -> AnswerWithEvidence:
-    return answer.model_copy(update={"caveats": tuple(dict.fromkeys((*answer.caveats, *caveats)))})

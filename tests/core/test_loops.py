@@ -208,6 +208,7 @@ def test_a_repair_must_fit_the_time_left_too() -> None:
     script = Script(Reply("prose", time_left=0.2))
     answer = drive(answer_in_one_call("q", passages(1), 2.0, lambda _: 1.0), script)
     assert (answer.calls, answer.repairs, answer.outcome) == (1, 0, "unparsable")
+    assert "the unread reply of ask 1: prose" in answer.notes
 
 
 def test_sequential_stops_at_found_and_complete() -> None:
