@@ -23,6 +23,9 @@ from .budget.latency import LatencyModel as LatencyModel
 from .budget.latency import PerChunkLatency as PerChunkLatency
 from .errors import BudgetError as BudgetError
 from .errors import BudgetExhausted as BudgetExhausted
+from .errors import CalibrationError as CalibrationError
+from .errors import CalibrationMismatch as CalibrationMismatch
+from .errors import CalibrationUnreadable as CalibrationUnreadable
 from .errors import EmbeddingMismatch as EmbeddingMismatch
 from .errors import HybridIndexError as HybridIndexError
 from .errors import IndexInUse as IndexInUse
@@ -36,7 +39,13 @@ from .errors import NotSerializable as NotSerializable
 from .errors import ReplyError as ReplyError
 from .errors import ScoreError as ScoreError
 from .errors import TooManyAbandonedCalls as TooManyAbandonedCalls
+from .gate.calibrating import Example as Example
+from .gate.calibrating import calibrate as calibrate
+from .gate.calibration import Calibration as Calibration
+from .gate.calibration import NotCalibrated as NotCalibrated
+from .gate.engines.caching import CachingScorer as CachingScorer
 from .gate.engines.callable import CallableScorer as CallableScorer
+from .gate.engines.langchain import LangChainScorer as LangChainScorer
 from .gate.loading import load_scorer as load_scorer
 from .gate.scorer import Scorer as Scorer
 from .gate.threshold import GateDecision as GateDecision

@@ -5,6 +5,9 @@
   x MissingExtra (ImportError)       an optional dependency is not installed; says what to install
   x ScoreError (ValueError)          a scorer returned something that is not a score
   x NothingKept                      the gate kept nothing and was told to raise
+  x CalibrationError
+    · CalibrationMismatch            theta was calibrated for another scorer
+    · CalibrationUnreadable          no calibration file, a damaged one or another version's
   x BudgetError
     · BudgetExhausted                the governor may send nothing and was told to raise
     · TooManyAbandonedCalls          too many calls that outlived their deadline are still running
@@ -76,6 +79,18 @@ class ScoreError(LaraError, ValueError):
 
 class NothingKept(LaraError):
     """No passage reached theta and the gate was told to raise (``on_empty="raise"``)."""
+
+
+class CalibrationError(LaraError):
+    """A calibrated theta cannot be used."""
+
+
+class CalibrationMismatch(CalibrationError):
+    """Theta was calibrated for another scorer than the one that scores."""
+
+
+class CalibrationUnreadable(CalibrationError):
+    """The file is no calibration, damaged, or of another version."""
 
 
 class BudgetError(LaraError):

@@ -53,6 +53,9 @@ class Pipeline:
         governor: the latency model and its policy.
         afford: seconds that a query may take, or None for no deadline.
         limit: candidates that the gate sees; None takes the retrieval plan's pool.
+
+    Raises:
+        CalibrationMismatch: the gate's theta was calibrated for another scorer.
     """
 
     index: HybridIndex
@@ -62,6 +65,9 @@ class Pipeline:
     governor: LatencyGovernor = field(default_factory=LatencyGovernor)
     afford: float | None = None
     limit: int | None = None
+
+    def __post_init__(self) -> None:
+        self.gate.check(self.scorer)
 
     def ask(self, question: str) -> Outcome:
         """Answer one question.

@@ -20,7 +20,7 @@ IndexFolder = Annotated[
     Path, typer.Option("--index", help="The folder of the index.", metavar="DIR", readable=False)
 ]
 Afford = Annotated[float, typer.Option(help="Seconds that an answer may take.")]
-Theta = Annotated[float, typer.Option(help="Least relevance of a passage, 0 to 1.")]
+Theta = Annotated[float | None, typer.Option(help="Least relevance of a passage, 0 to 1; 0.3 by default.")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -59,13 +59,47 @@ def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     index: IndexFolder,
     afford: Afford = 4.0,
-    theta: Theta = 0.3,
+    theta: Theta = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(help="A file of lara calibrate, in place of --theta.", metavar="FILE", readable=False),
+    ] = None,
+    on_empty: Annotated[
+        str | None,
+        typer.Option(
+            help="Where no passage is relevant enough: abstain (the default) or keep_best.", metavar="POLICY"
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Answer a question from an index, with its sources and how the answer came about."""
-    from lara_plugins.cli.ask import run  # noqa: PLC0415
+    from lara_plugins.cli.ask import gate_of, run  # noqa: PLC0415
 
-    run(question, index, afford, theta, as_json=json)
+    run(question, index, afford, gate_of(theta, calibration, on_empty), as_json=json)
+
+
+@app.command()
+def calibrate(
+    index: IndexFolder,
+    out: Annotated[Path, typer.Option(help="Where the calibration goes.", metavar="FILE", readable=False)],
+    labelled: Annotated[
+        Path | None,
+        typer.Option(
+            help='Questions, one a line: {"question": ..., "answers": [...]}, or "passages" for "answers".',
+            metavar="FILE",
+            readable=False,
+        ),
+    ] = None,
+    recall: Annotated[float, typer.Option(help="Share of the evidence to keep.")] = 0.95,
+    scorer: Annotated[
+        str, typer.Option(help="A scorer's name; lara ask uses the embedded one.", metavar="NAME")
+    ] = "embedded",
+) -> None:
+    """Choose theta for an index: from labelled questions, from questions alone, or from its passages."""
+    from lara_plugins.cli.calibrate import run  # noqa: PLC0415
+
+    if not run(index, out, labelled, recall, scorer):
+        raise typer.Exit(1)
 
 
 @app.command()

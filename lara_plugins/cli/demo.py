@@ -12,6 +12,7 @@ from rich.text import Text
 from lara_plugins.cli.ask import pipeline_over
 from lara_plugins.cli.ingest import ingest_with_progress
 from lara_plugins.cli.render import console, print_answer, print_rule, print_trace
+from lara_plugins.gate import ThresholdGate
 from lara_plugins.retrieval import Bm25Encoder, EmbeddedIndex, WordLlamaEncoder
 
 CORPUS = Path(__file__).parent / "demo_corpus" / "pages"
@@ -33,7 +34,7 @@ def run(question: str | None, afford: float) -> None:
         pages = len(index.sources())
         built = f", indexed in {report.seconds:.1f} s" if report.passages else ""
         out.print(f"SQLite's documentation: {pages} pages, {index.count()} passages{built}.")
-        pipeline = pipeline_over(index, afford, theta=0.3)
+        pipeline = pipeline_over(index, afford, ThresholdGate())
         for kind, asked in QUESTIONS if question is None else [("your question", question)]:
             out.print()
             print_rule(out, kind)

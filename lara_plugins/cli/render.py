@@ -108,7 +108,7 @@ def _decision(phase: Phase) -> str:
         case "retrieval":
             return f"{facts['found']} candidates of {facts['corpus']} passages, alpha {facts['alpha']}"
         case "gate":
-            below = f"{facts['below_theta']} below theta {facts['theta']}"
+            below = f"{facts['below_theta']} below theta {facts['theta']:.3g}"
             return f"{facts['kept']} kept, {below}, {facts['unscored']} unscored"
         case "budget":
             cut = f", {facts['reduced']} cut to fit" if facts["reduced"] else ""

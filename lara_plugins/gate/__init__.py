@@ -1,5 +1,7 @@
 """The gate: a cross-encoder scores, a threshold decides."""
 
+from lara_plugins.gate.calibrating import DEFAULT_RECALL, Example, calibrate
+from lara_plugins.gate.calibration import Calibration, NotCalibrated
 from lara_plugins.gate.loading import load_scorer
 from lara_plugins.gate.scorer import BLOCK_SIZE, Block, ScoreKind, Scorer
 from lara_plugins.gate.scoring import GATE_SHARE, Scored, checked_question, score_in_time, to_scores
@@ -7,16 +9,21 @@ from lara_plugins.gate.threshold import DEFAULT_THETA, FEW_CANDIDATES, GateDecis
 
 __all__ = [
     "BLOCK_SIZE",
+    "DEFAULT_RECALL",
     "DEFAULT_THETA",
     "FEW_CANDIDATES",
     "GATE_SHARE",
     "Block",
+    "Calibration",
+    "Example",
     "GateDecision",
+    "NotCalibrated",
     "OnEmpty",
     "ScoreKind",
     "Scored",
     "Scorer",
     "ThresholdGate",
+    "calibrate",
     "checked_question",
     "load_scorer",
     "score_in_time",

@@ -8,6 +8,8 @@ from typing import Literal, get_args
 
 from lara_plugins.arguments import check_choice, check_count, check_share
 from lara_plugins.errors import NothingKept
+from lara_plugins.gate.calibration import Calibration
+from lara_plugins.gate.scorer import Scorer
 from lara_plugins.passages import Score
 
 OnEmpty = Literal["abstain", "keep_best", "raise"]
@@ -46,27 +48,47 @@ class ThresholdGate:
     """Keeps every passage with ``value >= theta``, best first.
 
     Args:
-        theta: threshold on the score's value, 0..1.
+        theta: threshold on the score's value, 0..1, or a calibration, which only the scorer that
+            it was made for may use.
         max_k: keep at most so many, or None for no cap.
         on_empty: what to do where no passage reaches theta: ``abstain`` keeps none,
             ``keep_best`` keeps the best one and flags it, ``raise`` raises. None chooses
-            ``abstain`` on a known scale and ``keep_best`` on an unknown one, where a threshold
-            means nothing yet.
+            ``abstain`` on a known scale or where theta is calibrated, and ``keep_best`` otherwise:
+            a threshold means nothing yet there.
 
     Raises:
         InvalidArgument: theta outside 0..1, ``max_k`` below 1, an unknown policy.
     """
 
-    theta: float = DEFAULT_THETA
+    theta: float | Calibration = DEFAULT_THETA
     max_k: int | None = None
     on_empty: OnEmpty | None = None
 
     def __post_init__(self) -> None:
-        check_share("theta", self.theta, "give a probability from 0 to 1, such as 0.3")
+        check_share("theta", self.threshold, "give a probability from 0 to 1, such as 0.3")
         if self.max_k is not None:
             check_count("max_k", self.max_k, "give the most passages to keep, 1 or more, or None")
         if self.on_empty is not None:
             check_choice("on_empty", self.on_empty, get_args(OnEmpty))
+
+    @property
+    def threshold(self) -> float:
+        """Theta as a number."""
+        return self.theta.theta if isinstance(self.theta, Calibration) else self.theta
+
+    @property
+    def calibrated(self) -> Calibration | None:
+        """Theta's calibration, where it has one."""
+        return self.theta if isinstance(self.theta, Calibration) else None
+
+    def check(self, scorer: Scorer) -> None:
+        """Refuse a scorer that theta was not calibrated for; a plain number suits any.
+
+        Raises:
+            CalibrationMismatch: theta was calibrated for another scorer.
+        """
+        if self.calibrated is not None:
+            self.calibrated.check(scorer.fingerprint)
 
     def admit(self, scores: Sequence[Score | None], scale_known: bool = True) -> GateDecision:
         """Decide which passages pass.
@@ -82,10 +104,10 @@ class ThresholdGate:
         ranks = {i: score.rank for i, score in enumerate(scores) if score is not None}
         # sorted() is stable: ties stay in retrieval order.
         order = sorted(ranks, key=lambda i: -ranks[i])
-        relevant = [i for i in order if _value(scores, i) >= self.theta]
+        relevant = [i for i in order if _value(scores, i) >= self.threshold]
         noise_rate = (len(order) - len(relevant)) / len(order) if order else 0.0
         kept = relevant[: self.max_k]
-        on_empty = self.on_empty or ("abstain" if scale_known else "keep_best")
+        on_empty = self.on_empty or ("abstain" if scale_known or self.calibrated is not None else "keep_best")
         below_theta = not kept and bool(order) and on_empty == "keep_best"
         if below_theta:
             kept = order[:1]
@@ -99,7 +121,7 @@ class ThresholdGate:
             unscored=unscored,
             best=order[0] if order else None,
             below_theta=below_theta,
-            theta=float(self.theta),
+            theta=float(self.threshold),
             noise_rate=noise_rate,
             reason=reason,
         )
@@ -114,8 +136,10 @@ class ThresholdGate:
         scored = f"{len(order)} scored passages" if len(order) > 1 else "1 scored passage"
         if relevant:
             capped = f", {len(kept)} kept by max_k" if len(kept) < len(relevant) else ""
-            return f"{len(relevant)} of {scored} reach theta {self.theta:g}{capped}"
-        best = f"none of {scored} reaches theta {self.theta:g}; the best has {_value(scores, order[0]):.3g}"
+            return f"{len(relevant)} of {scored} reach theta {self.threshold:g}{capped}"
+        best = (
+            f"none of {scored} reaches theta {self.threshold:g}; the best has {_value(scores, order[0]):.3g}"
+        )
         return f"{best} and is kept, below theta" if kept else best
 
 

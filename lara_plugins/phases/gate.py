@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from lara_plugins.gate import FEW_CANDIDATES, GATE_SHARE, GateDecision, Scorer, ThresholdGate, score_in_time
+from lara_plugins.gate import (
+    DEFAULT_THETA,
+    FEW_CANDIDATES,
+    GATE_SHARE,
+    GateDecision,
+    Scorer,
+    ThresholdGate,
+    score_in_time,
+)
 from lara_plugins.passages import Passage, Score
 from lara_plugins.query import QueryState
 
 BEST_SHOWN = 3
 """Passages that stand as sources where nothing was sent."""
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +47,12 @@ def run_gate(
         gate: theta, the cap and the policy.
 
     Raises:
+        CalibrationMismatch: theta was calibrated for another scorer.
         InvalidArgument: the question is empty.
         ScoreError: the scorer returned something that is not a score.
         NothingKept: no passage is kept and the policy is to raise.
     """
+    gate.check(scorer)
     clock = state.clock
     began = clock.now()
     allowed = math.inf if clock.afford is None else min(clock.time_left(), GATE_SHARE * clock.afford)
@@ -52,8 +66,10 @@ def run_gate(
     state.best = tuple(passages[i] for i in order[:BEST_SHOWN]) or tuple(passages[:BEST_SHOWN])
     decision = gate.admit(scored.scores, scorer.scale_known)
     state.scores = {passages[i].id: score for i in decision.kept if (score := scored.scores[i]) is not None}
-    below = sum(score is not None and score.value < gate.theta for score in scored.scores)
+    below = sum(score is not None and score.value < decision.theta for score in scored.scores)
     best = None if decision.best is None else scored.scores[decision.best]
+    empty = bool(passages) and not decision.kept
+    remedy = _remedy(gate, decision) if empty else None
     state.trace.record(
         "gate",
         decision.reason,
@@ -63,12 +79,20 @@ def run_gate(
         below_theta=below,
         unscored=len(decision.unscored),
         theta=decision.theta,
+        calibrated=None if gate.calibrated is None else gate.calibrated.tier,
         noise_rate=decision.noise_rate,
         best=None if best is None else best.value,
         truncated=len(scored.truncated),
         kept_below_theta=decision.below_theta,
         scorer=scorer.fingerprint,
+        remedy=remedy,
     )
+    if gate.theta == DEFAULT_THETA and not scorer.scale_known:
+        state.trace.note(
+            f"theta is the default {DEFAULT_THETA} and the scale of this scorer is unknown, so it may mean "
+            "anything here: calibrate (lara calibrate)"
+        )
+        _warn_of_unknown_scale(scorer.fingerprint)
     if scored.truncated:
         state.trace.note(
             f"{len(scored.truncated)} passages are longer than the scorer's window "
@@ -82,9 +106,29 @@ def run_gate(
         state.trace.note(
             f"the gate had {len(passages)} candidates: retrieve 50 to 200, so that it has a choice"
         )
-    if passages and not decision.kept:
-        state.leave_empty(decision.reason, "lower theta, or retrieve more passages")
+    if remedy is not None:
+        state.leave_empty(decision.reason, remedy)
     return Gated(decision, scored.scores)
+
+
+def _remedy(gate: ThresholdGate, decision: GateDecision) -> str:
+    """What can be done where nothing is kept."""
+    if decision.best is None:
+        return "afford more time, or retrieve fewer passages"
+    if gate.calibrated is not None:
+        again = "with a higher recall, " if gate.calibrated.recall else ""
+        return f"calibrate theta again, {again}or set on_empty='keep_best'"
+    return "calibrate theta for this scorer and corpus (lara calibrate), or set on_empty='keep_best'"
+
+
+@lru_cache(maxsize=1024)
+def _warn_of_unknown_scale(fingerprint: str) -> None:
+    """Say it once a scorer and process; the cache remembers for whom it was said."""
+    _logger.warning(
+        "theta is the default %s and the scale of the scorer %s is unknown: calibrate theta (lara calibrate)",
+        DEFAULT_THETA,
+        fingerprint,
+    )
 
 
 def _rank(score: Score | None) -> float:

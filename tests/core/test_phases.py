@@ -129,11 +129,11 @@ def test_an_empty_gate_says_why_and_names_the_best_passages() -> None:
     assert [passage.id for passage in state.best] == ["p1", "p2", "p0"]
     assert state.empty_reason is not None
     assert "the best has 0.2" in state.empty_reason
-    assert "lower theta" in state.empty_reason
+    assert "set on_empty='keep_best'" in state.empty_reason
 
 
 def test_few_candidates_are_noted() -> None:
-    scorer = CallableScorer(lambda q, texts: [0.9] * len(texts), score_kind="probability")
+    scorer = CallableScorer(lambda q, texts: [0.9] * len(texts), "probability", scale_known=True)
     few, enough = QueryState(), QueryState()
     run_gate(few, "q", many(2), scorer, ThresholdGate())
     run_gate(enough, "q", many(20), scorer, ThresholdGate())

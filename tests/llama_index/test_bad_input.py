@@ -69,7 +69,7 @@ def given(nodes: Sequence[TextNode]) -> list[NodeWithScore]:
             (lambda v: GATE(scorer="embedded", afford=v), "afford", v)
             for v in (0, -1.0, math.nan, math.inf, True, "4")
         ],
-        *[(lambda v: GATE(scorer=v), "scorer", v) for v in ("", "  ", "onnx:", "pinecone:x", 3, None)],
+        *[(lambda v: GATE(scorer=v), "scorer", v) for v in ("", "  ", "onnx:", "pinecone:", 3, None)],
         *[(lambda v: BUDGET(afford=v), "afford", v) for v in (0, -1.0, math.nan, math.inf, True, "4", None)],
         *[(lambda v: BUDGET(latency=v), "latency", v) for v in (0, -0.1, math.nan, True, "x")],
         *[(lambda v: BUDGET(on_exhausted=v), "on_exhausted", v) for v in ("stop", None)],

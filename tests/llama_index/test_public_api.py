@@ -31,7 +31,7 @@ LLAMA_INDEX = {
     ),
     "lara_query_engine": (
         "(retriever, llm=None, afford=4.0, scorer='cross-encoder/ms-marco-MiniLM-L-6-v2', *, "
-        "latency=None, streaming=False)"
+        "theta=0.3, latency=None, streaming=False)"
     ),
 }
 
@@ -46,17 +46,24 @@ CORE = {
     ),
     "Ask": "(step, question, passages, reply, previous=..., last=False, timeout=inf, fault=None)",
     "Bm25Encoder": "(average_length=100.0, k1=0.9, b=0.4, frequencies=...)",
+    "CachingScorer": "(scorer, size=20000)",
+    "Calibration": (
+        "(*, theta, tier, fingerprint, n, recall=None, kept, unrelated, unrelated_kept, source='')"
+    ),
     "Call": "(passages, input_tokens, max_output_tokens=None)",
     "CallableScorer": "(function, score_kind, *, scale_known=False, fingerprint=None, name=None)",
     "EmbeddedIndex": "(path, *, dense=None, sparse=None, create=True)",
     "Emit": "(text)",
+    "Example": "(question, relevant=(), all_needed=True, nearest=None)",
     "ExtractiveModel": "(reader)",
     "GateDecision": "(kept, dropped, unscored, best, below_theta, theta, noise_rate, reason)",
     "IN_THREES": "(tokens)",
     "IngestReport": "(added=0, updated=0, unchanged=0, removed=0, skipped=..., passages=0, seconds=0.0)",
+    "LangChainScorer": "(encoder, score_kind, *, scale_known=False, fingerprint=None, name=None)",
     "LatencyGovernor": "(latency=..., on_exhausted='abstain')",
     "LatencyModel": "()",
     "Match": "(passage, score, dense, sparse)",
+    "NotCalibrated": "(verdict, tier, n, reason)",
     "ONE_CALL": "(tokens)",
     "Outcome": "(text, answer, sources, trace, seconds)",
     "Passage": "(id, text, heading='', source='', metadata=...)",
@@ -80,6 +87,7 @@ CORE = {
     "Usage": "(input_tokens=0, output_tokens=0)",
     "answer_in_one_call": "(question, passages, time_left=inf, seconds_for=..., fits=...)",
     "answer_sequentially": "(question, passages, time_left=inf, seconds_for=..., max_calls=None, fits=...)",
+    "calibrate": "(scorer, passages, examples=(), *, recall=0.95, source='')",
     "drive": "(loop, call)",
     "ingest": "(paths, index, *, chunker=None, exclude=(), progress=None)",
     "load_scorer": "(name)",
@@ -92,6 +100,9 @@ CORE = {
 }
 
 METHODS = {
+    "Calibration.check": "(self, fingerprint)",
+    "Calibration.load": "(path)",
+    "Calibration.save": "(self, path)",
     "CallableScorer.score": "(self, query, texts)",
     "DenseEncoder.encode_query": "(self, text)",
     "EmbeddedIndex.asearch": "(self, text, *, limit, alpha, dense_text=None)",
@@ -113,6 +124,7 @@ METHODS = {
     "Scorer.score": "(self, query, texts)",
     "SparseEncoder.encode_query": "(self, text)",
     "ThresholdGate.admit": "(self, scores, scale_known=True)",
+    "ThresholdGate.check": "(self, scorer)",
     "Trace.last": "(self, name)",
     "Trace.note": "(self, text)",
     "Trace.record": "(self, name, reason, seconds, **facts)",
@@ -122,6 +134,9 @@ METHODS = {
 ERRORS = {
     "BudgetError",
     "BudgetExhausted",
+    "CalibrationError",
+    "CalibrationMismatch",
+    "CalibrationUnreadable",
     "EmbeddingMismatch",
     "HybridIndexError",
     "IndexInUse",

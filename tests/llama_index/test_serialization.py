@@ -24,7 +24,29 @@ from llama_index_lara import (
 )
 from towers import LOOKUP
 
-from lara_plugins import Call, CallableScorer, LatencyModel, NotSerializable, PerChunkLatency, load_scorer
+from lara_plugins import (
+    Calibration,
+    CalibrationMismatch,
+    Call,
+    CallableScorer,
+    InvalidArgument,
+    LatencyModel,
+    NotSerializable,
+    PerChunkLatency,
+    load_scorer,
+)
+
+CALIBRATION = Calibration(
+    theta=0.5,
+    tier="labelled",
+    fingerprint=load_scorer("embedded").fingerprint,
+    n=40,
+    recall=0.95,
+    kept=0.975,
+    unrelated=400,
+    unrelated_kept=0.0,
+    source="a test",
+)
 
 SMALL = 20_000
 """Bytes that a pickle without weights stays below."""
@@ -53,6 +75,7 @@ def components() -> list[BaseComponent]:
     return [
         ThresholdGate(scorer="embedded", theta=0.5, max_k=2, on_empty="keep_best", afford=60.0),
         ThresholdGate(scorer=load_scorer("embedded")),
+        ThresholdGate(scorer="embedded", theta=CALIBRATION),
         LatencyBudget(afford=7.0, latency=0.25, on_exhausted="send_best", calls="in_threes"),
         LatencyBudget(latency=PerChunkLatency(0.5)),
         ExtractiveLLM(),
@@ -87,6 +110,34 @@ def test_a_copied_gate_keeps_the_same_nodes(way: str, nodes: list[TextNode]) -> 
     assert isinstance(again, ThresholdGate)
     assert kept(again, nodes) == kept(gate, nodes)
     assert [name for name, _ in kept(again, nodes)] == ["p0"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_copied_calibration_is_the_same_calibration(way: str, nodes: list[TextNode]) -> None:
+    gate = ThresholdGate(scorer="embedded", theta=CALIBRATION)
+    again = WAYS[way](gate)
+    assert isinstance(again, ThresholdGate)
+    assert again.theta == CALIBRATION
+    assert kept(again, nodes) == kept(ThresholdGate(scorer="embedded", theta=0.5), nodes)
+
+
+def test_a_calibration_is_saved_as_plain_values() -> None:
+    saved = ThresholdGate(scorer="embedded", theta=CALIBRATION).to_dict()
+    assert saved["theta"] == CALIBRATION.model_dump()
+    with pytest.raises(InvalidArgument, match=r"theta=.* or a Calibration"):
+        ThresholdGate.from_dict({**saved, "theta": {"theta": 0.5}})
+
+
+def test_a_calibration_is_refused_by_another_scorer(nodes: list[TextNode]) -> None:
+    def never(query: str, texts: Sequence[str]) -> list[float]:
+        raise AssertionError("it must not score")
+
+    other = CallableScorer(never, "probability")
+    with pytest.raises(CalibrationMismatch, match="calibrate with this scorer"):
+        ThresholdGate(scorer=other, theta=CALIBRATION)
+    changed = ThresholdGate(scorer="embedded", theta=CALIBRATION).model_copy(update={"scorer": other})
+    with pytest.raises(CalibrationMismatch, match="calibrate with this scorer"):
+        kept(changed, nodes)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -12,8 +12,8 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from lara_plugins import LatencyModel, Scorer
-from lara_plugins.gate import checked_question
+from lara_plugins import Calibration, LatencyModel, Scorer
+from lara_plugins.gate import DEFAULT_THETA, checked_question
 from lara_plugins.question import load_parser
 from llama_index_lara.budget import LatencyBudget
 from llama_index_lara.gate import DEFAULT_SCORER, ThresholdGate
@@ -80,6 +80,7 @@ def lara_query_engine(
     afford: float = 4.0,
     scorer: str | Scorer = DEFAULT_SCORER,
     *,
+    theta: float | Calibration = DEFAULT_THETA,
     latency: float | LatencyModel | None = None,
     streaming: bool = False,
 ) -> QuestionShapeQueryEngine:
@@ -92,14 +93,16 @@ def lara_query_engine(
         llm: the LLM; ``Settings.llm`` where none is given.
         afford: seconds that a query may take.
         scorer: a scorer or its name; ``"embedded"`` needs no download.
+        theta: the gate's threshold, or a ``Calibration`` of this scorer.
         latency: a latency model, the seconds of one passage, or None for 0.1 s a passage.
         streaming: respond with a stream.
 
     Raises:
         InvalidArgument: ``afford`` is not positive, or the scorer is unknown.
+        CalibrationMismatch: ``theta`` was calibrated on another scorer.
         MissingExtra: what the scorer needs is not installed.
     """
-    gate = ThresholdGate(scorer=scorer, afford=afford)
+    gate = ThresholdGate(scorer=scorer, theta=theta, afford=afford)
     gate.load()
     load_parser()
     if isinstance(retriever, HybridRetriever):

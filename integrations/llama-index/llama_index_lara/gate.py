@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
@@ -10,10 +10,10 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from pydantic import SkipValidation
+from pydantic import SkipValidation, ValidationError
 
 import lara_plugins
-from lara_plugins import QueryState, Scorer
+from lara_plugins import Calibration, InvalidArgument, QueryState, Scorer
 from lara_plugins.gate import DEFAULT_THETA, OnEmpty
 from lara_plugins.phases import run_gate
 from lara_plugins.query import check_afford
@@ -37,19 +37,21 @@ class ThresholdGate(HoldsScorer, BaseNodePostprocessor):
     Args:
         scorer: a scorer or its name: ``"embedded"`` (in the wheel, no download), a hub id or a
             local folder of sentence-transformers, ``"onnx:<folder>"``.
-        theta: threshold, a probability from 0 to 1.
+        theta: threshold, a probability from 0 to 1, or a `Calibration`, which no other scorer than
+            the one it was made for may use; it is saved as its plain values and made again from them.
         max_k: keep at most so many, or None.
         on_empty: where nothing reaches theta: ``abstain``, ``keep_best`` or ``raise``; None
-            abstains on a known scale and keeps the best on an unknown one.
+            abstains on a known scale or where theta is calibrated, else keeps the best.
         afford: seconds that the whole query may take; opens its deadline, and scoring stops in
             its share of it. None opens none.
 
     Raises:
+        CalibrationMismatch: theta was calibrated for another scorer.
         InvalidArgument: an argument is out of its range.
     """
 
     scorer: SkipValidation[str | Scorer] = DEFAULT_SCORER
-    theta: float = DEFAULT_THETA
+    theta: float | Calibration = DEFAULT_THETA
     max_k: int | None = None
     on_empty: OnEmpty | None = None
     afford: float | None = None
@@ -57,7 +59,7 @@ class ThresholdGate(HoldsScorer, BaseNodePostprocessor):
     def __init__(
         self,
         scorer: str | Scorer = DEFAULT_SCORER,
-        theta: float = DEFAULT_THETA,
+        theta: float | Calibration | Mapping[str, object] = DEFAULT_THETA,
         max_k: int | None = None,
         on_empty: OnEmpty | None = None,
         afford: float | None = None,
@@ -65,13 +67,13 @@ class ThresholdGate(HoldsScorer, BaseNodePostprocessor):
         callback_manager: CallbackManager | None = None,
     ) -> None:
         # Checked here, so that the sentence comes as it is and not inside a ValidationError.
-        lara_plugins.ThresholdGate(theta, max_k, on_empty)
-        scorer_of(scorer)
+        threshold = _theta_of(theta)
+        lara_plugins.ThresholdGate(threshold, max_k, on_empty).check(scorer_of(scorer))
         if afford is not None:
             check_afford(afford)
         super().__init__(  # type: ignore[call-arg]  # mypy takes it for the base's synthesised one
             scorer=scorer,
-            theta=theta,
+            theta=threshold,
             max_k=max_k,
             on_empty=on_empty,
             afford=afford,
@@ -128,3 +130,17 @@ class ThresholdGate(HoldsScorer, BaseNodePostprocessor):
         best = {passage.id for passage in state.best}
         state.originals = {node.node.node_id: node for node in rescored if node.node.node_id in best}
         return [rescored[position] for position in gated.decision.kept]
+
+
+def _theta_of(theta: float | Calibration | Mapping[str, object]) -> float | Calibration:
+    """Theta itself, or the calibration whose plain values it was saved as.
+
+    Raises:
+        InvalidArgument: the values are not those of a calibration.
+    """
+    if not isinstance(theta, Mapping):
+        return theta
+    try:
+        return Calibration.model_validate(theta)
+    except ValidationError as error:
+        raise InvalidArgument("theta", theta, "give a number from 0 to 1 or a Calibration") from error
