@@ -19,6 +19,8 @@ EMBEDDED_FOLDER = Path(lara_plugins.gate.__file__).parent / "embedded_model"
         "cross-encoder/ms-marco-MiniLM-L-6-v2",
         "BAAI/bge-reranker-v2-m3",
         "./my/local/folder",
+        "onnx",
+        "pinecone:bge-reranker-v2-m3",
     ],
 )
 def test_a_scorer_carries_the_name_that_makes_it_again(name: str) -> None:
@@ -36,6 +38,7 @@ def test_a_scorer_carries_the_name_that_makes_it_again(name: str) -> None:
         (f"onnx:{EMBEDDED_FOLDER}", False),
         ("cross-encoder/ms-marco-MiniLM-L-12-v2", True),
         ("BAAI/bge-reranker-v2-m3", False),
+        ("pinecone:bge-reranker-v2-m3", False),
     ],
 )
 def test_the_threshold_means_something_on_known_scales_only(name: str, known: bool) -> None:
@@ -48,12 +51,13 @@ def test_refuses_what_is_no_name(name: object) -> None:
         load_scorer(name)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["onnx:", "onnx:no/such/folder"])
+@pytest.mark.parametrize("name", ["onnx:no/such/folder", "onnx:./folder", "onnx:folder/model.onnx"])
 def test_refuses_an_onnx_folder_that_is_not_there(name: str) -> None:
-    with pytest.raises(InvalidArgument, match="folder"):
+    with pytest.raises(InvalidArgument, match="no such folder"):
         load_scorer(name)
 
 
-def test_says_that_pinecone_rerankers_are_not_available() -> None:
-    with pytest.raises(InvalidArgument, match="not available in this version"):
-        load_scorer("pinecone:bge-reranker-v2-m3")
+@pytest.mark.parametrize("name", ["pinecone:", "onnx:"])
+def test_asks_for_the_model_after_the_colon(name: str) -> None:
+    with pytest.raises(InvalidArgument, match="after the colon"):
+        load_scorer(name)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import lru_cache
+from pathlib import Path, PurePath
 
 from lara_plugins.errors import InvalidArgument
 
 WINDOW = 512
 """Most tokens of a pair, special tokens included."""
+
+USUAL_MODELS = ("model.onnx", "onnx/model.onnx")
+"""Where hubs have the model of full precision."""
+
+EXTERNAL_DATA = ("_data", ".data")
+"""What exporters append to the name of a model that keeps its weights in a second file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,12 @@ class ModelFolder:
     model: Path
     config: dict[str, object]
     max_length: int
+
+    @property
+    def weights(self) -> tuple[Path, ...]:
+        """The ONNX file, and the files beside it where a model above 2 GB keeps its weights."""
+        beside = (self.model.with_name(self.model.name + ending) for ending in EXTERNAL_DATA)
+        return (self.model, *(file for file in beside if file.is_file()))
 
     @property
     def tokenizer(self) -> Path:
@@ -67,11 +82,44 @@ def open_folder(path: Path, model: str | None = None) -> ModelFolder:
     return ModelFolder(path, _find_model(path, model), config, max_length)
 
 
+def split_file(name: str) -> tuple[str, str | None]:
+    """A model's folder or hub id, and the ONNX file where the name ends in one.
+
+    ``owner/name/onnx/model_int8.onnx`` is ``owner/name`` and ``onnx/model_int8.onnx``: a folder
+    called onnx is part of the model's.
+    """
+    if not name.endswith(".onnx"):
+        return name, None
+    file = PurePath(name)
+    folder = file.parent.parent if file.parent.name == "onnx" else file.parent
+    return folder.as_posix(), file.relative_to(folder).as_posix()
+
+
+def weights_digest(files: Sequence[Path]) -> str:
+    """The first 12 hex digits of the SHA-256 of the files' contents; read again when a file changes.
+
+    Raises:
+        OSError: a file is missing.
+    """
+    stats = [file.stat() for file in files]
+    return _digest(tuple(files), tuple((stat.st_mtime_ns, stat.st_size) for stat in stats))
+
+
+@lru_cache(maxsize=64)
+def _digest(files: tuple[Path, ...], _changed: tuple[tuple[int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    return digest.hexdigest()[:12]
+
+
 def _find_model(path: Path, model: str | None) -> Path:
     if model is not None:
         _require(path, model)
         return path / model
-    for usual in ("model.onnx", "onnx/model.onnx"):
+    for usual in USUAL_MODELS:
         if (path / usual).is_file():
             return path / usual
     found = sorted((path / "onnx").glob("*.onnx"))

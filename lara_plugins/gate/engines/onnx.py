@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lara_plugins.arguments import check_count
 from lara_plugins.errors import InvalidArgument, MissingExtra
-from lara_plugins.gate.engines.model_folder import WINDOW, open_folder
-from lara_plugins.gate.scorer import BLOCK_SIZE, Block, ScoreKind
+from lara_plugins.gate.engines.blocks import blocks_of_distinct
+from lara_plugins.gate.engines.hub import download, is_hub_id
+from lara_plugins.gate.engines.model_folder import WINDOW, ModelFolder, open_folder, weights_digest
+from lara_plugins.gate.scorer import Block, ScoreKind
 
 if TYPE_CHECKING:
-    from lara_plugins.gate.engines.onnx_session import Logit, OnnxSession
+    from lara_plugins.gate.engines.onnx_session import OnnxSession
 
 QUERY_SHARE = 4
 """A query fills at most a quarter of the window, so that the passage always has room."""
 
+MOST_THREADS = 4
+"""More make the application's other work wait for little gain."""
+
 
 class OnnxCrossEncoder:
-    """A cross-encoder with one logit, in a folder as model hubs lay it out.
+    """A cross-encoder with one logit, exported to ONNX: float32, float16 or int8.
 
     The weights are loaded at first use and shared by all instances of the process, so an
     instance is a few plain values: it copies and pickles, and serves many threads.
 
+    A file with *dynamic* int8 takes one activation range for the pairs that run together; there each
+    pair runs alone, so that its logit does not depend on its company.
+
     Args:
-        folder: holds ``config.json``, ``tokenizer.json`` and the model: ``model.onnx``,
-            ``onnx/model.onnx``, or the only ``onnx/*.onnx``.
-        name: what ``load_scorer`` makes this scorer again from; by default ``onnx:<folder>``
-            where folder is all that was given, else None.
-        model: the model's file, relative to the folder, where several could be meant.
+        folder: a local folder or a hub's owner/name with ``config.json``, ``tokenizer.json`` and
+            the model: ``model.onnx``, ``onnx/model.onnx``, or in a local folder the only
+            ``onnx/*.onnx``. What a hub has is downloaded at first use.
+        model: the model's file, relative to the folder, where another is meant, such as
+            ``onnx/model_int8.onnx``.
+        revision: the hub's branch, tag or commit; by default its main branch.
         max_length: most tokens of a pair; by default what the model allows, at most 512.
         scale_known: whether 0.3 is known to be a sensible threshold for this model.
-        threads: threads for one run; by default the number of cores, at most 4.
+        threads: threads for one run; by default ``OMP_NUM_THREADS`` where that is set, else as
+            many as the process may use, at most 4. They do not spin between two runs.
 
     Raises:
-        InvalidArgument: a file is missing, the model has several labels, or an argument is
-            out of its range.
+        InvalidArgument: a file of a local folder is missing, its model has several labels, or an
+            argument is out of its range.
     """
 
     score_kind: ScoreKind = "logit"
@@ -47,51 +57,60 @@ class OnnxCrossEncoder:
         self,
         folder: str | Path,
         *,
-        name: str | None = None,
         model: str | None = None,
+        revision: str | None = None,
         max_length: int | None = None,
         scale_known: bool = False,
         threads: int | None = None,
     ) -> None:
         if max_length is not None and not 16 <= max_length <= WINDOW:
             raise InvalidArgument("max_length", max_length, f"give 16 to {WINDOW} tokens")
-        if threads is not None and threads < 1:
-            raise InvalidArgument("threads", threads, "give at least 1")
-        self.folder = open_folder(Path(folder), model)
-        self.max_length = min(self.folder.max_length, max_length or WINDOW)
+        if threads is not None:
+            check_count("threads", threads, "give at least 1")
+        self._source = str(folder)
+        self._model = model
+        self._revision = revision
+        self._most_tokens = max_length or WINDOW
         self.scale_known = scale_known
-        self.threads = threads or min(4, os.cpu_count() or 1)
-        as_loaded = model is None and max_length is None
-        self.name = name or (f"onnx:{folder}" if as_loaded else None)
+        self.threads = threads or default_threads()
+        as_named = max_length is None and revision is None
+        self.name: str | None = f"onnx:{folder}" + (f"/{model}" if model else "") if as_named else None
+        self._here = None if is_hub_id(self._source) else open_folder(Path(folder), model)
+        if self._here is not None and revision is not None:
+            raise InvalidArgument("revision", revision, f"{folder} is no hub's owner/name: leave it out")
+
+    @property
+    def folder(self) -> ModelFolder:
+        """The model's files; those of a hub are downloaded where they are not here yet."""
+        return self._here or _hub_folder(self._source, self._revision, self._model)
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens of a pair."""
+        return min(self.folder.max_length, self._most_tokens)
 
     @property
     def fingerprint(self) -> str:
-        """Engine, model file and its hash, and maximum length."""
-        return f"onnx/{self.folder.model.stem}-{_digest(self.folder.model)}/{self.max_length}"
+        """Engine, model file, the hash of its weights (revision and precision in one), and maximum length."""
+        folder = self.folder
+        return f"onnx/{folder.model.stem}-{weights_digest(folder.weights)}/{self.max_length}"
 
     def load(self) -> None:
         """Load the weights now.
 
         Raises:
             MissingExtra: onnxruntime or tokenizers is not installed.
-            InvalidArgument: the model returns something other than one logit a pair.
+            InvalidArgument: the model wants other inputs than a tokenizer's, or has several labels.
         """
         self._session()
+        _ = self.fingerprint  # hashes the weights, which no query should wait for
 
     def blocks(self, query: str, texts: Sequence[str]) -> Iterator[Block]:
         """Yield the logits of successive blocks of 64 ``texts``; equal texts are scored once."""
         session = self._session()
-        [question] = session.encode([query])
-        question.truncate(self.max_length // QUERY_SHARE)
-        known: dict[str, Logit] = {}
-        for start in range(0, len(texts), BLOCK_SIZE):
-            block = texts[start : start + BLOCK_SIZE]
-            fresh = [text for text in dict.fromkeys(block) if text not in known]
-            known.update(zip(fresh, session.score(question, fresh, self.max_length), strict=True))
-            yield Block(
-                [known[text].value for text in block],
-                tuple(position for position, text in enumerate(block) if known[text].truncated),
-            )
+        max_length = self.max_length
+        question, _ = session.encode(query, max_length // QUERY_SHARE)
+        return blocks_of_distinct(texts, lambda fresh: session.score(question, fresh, max_length))
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """The logits of all ``texts``, in order."""
@@ -106,7 +125,16 @@ class OnnxCrossEncoder:
         return shared_session(folder.model, folder.tokenizer, folder.pad_id, self.threads, os.getpid())
 
 
-@lru_cache(maxsize=64)
-def _digest(model: Path) -> str:
-    with model.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+def default_threads() -> int:
+    """``OMP_NUM_THREADS`` where it is a number, else the cores that the process may use, at most 4."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(MOST_THREADS, usable)
+
+
+@lru_cache(maxsize=16)
+def _hub_folder(hub_id: str, revision: str | None, model: str | None) -> ModelFolder:
+    """A hub's model, looked up once a process, so that its branch does not move in between."""
+    return open_folder(download(hub_id, revision, model), model)

@@ -6,10 +6,11 @@ The one module that imports onnxruntime and tokenizers; it is imported at the fi
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -17,20 +18,20 @@ from tokenizers import Encoding, Tokenizer
 
 from lara_plugins.errors import InvalidArgument, ScoreError
 from lara_plugins.gate.engines.batching import batches_by_length
+from lara_plugins.gate.engines.blocks import RawScore, readable
 
-TOKEN_BUDGET = 2048
-"""Padded tokens in one run of the model; bounds its memory."""
+TOKEN_BUDGET = 512
+"""Padded tokens in one run of the model, or one pair of any length.
+
+It bounds the memory of a run, whatever the passages. On one core, runs of 256 to 1024 tokens are
+the fastest: beyond, what a layer hands on no longer fits the core's cache.
+"""
 
 MODELS_KEPT = 4
 """Models that a process keeps loaded; one more replaces the one used longest ago."""
 
-
-@dataclass(frozen=True, slots=True)
-class Logit:
-    """A pair's logit, and whether its passage was cut to fit the window."""
-
-    value: float
-    truncated: bool
+NUMPY_TYPES: dict[str, type[np.integer[Any]]] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+FEEDS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,49 +40,50 @@ class OnnxSession:
 
     Args:
         session: onnxruntime's session.
-        inputs: the names of its inputs.
+        inputs: the types of its inputs, by name.
         tokenizer: without truncation and padding.
         pad_id: the token that fills a batch's short pairs.
+        token_budget: padded tokens in one run; with 0, each pair runs alone.
     """
 
     session: onnxruntime.InferenceSession
-    inputs: frozenset[str]
+    inputs: Mapping[str, type[np.integer[Any]]]
     tokenizer: Tokenizer
     pad_id: int
+    token_budget: int
 
-    def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Token ids without special tokens; a lone surrogate becomes a question mark."""
-        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        return self.tokenizer.encode_batch(clean, add_special_tokens=False)
+    def encode(self, text: str, room: int) -> tuple[Encoding, bool]:
+        """At most ``room`` token ids, without special tokens, and whether that cut the text.
 
-    def score(self, question: Encoding, texts: Sequence[str], max_length: int) -> list[Logit]:
+        In the calling thread: ``encode_batch`` would start a thread for every core.
+        """
+        read, cut = readable(text, room)
+        encoding = self.tokenizer.encode(read, add_special_tokens=False)
+        cut = cut or len(encoding) > room
+        encoding.truncate(room)
+        return encoding, cut
+
+    def score(self, question: Encoding, texts: Sequence[str], max_length: int) -> list[RawScore]:
         """One logit a text; of a pair longer than ``max_length``, only the text is cut."""
         room = max_length - len(question) - self.tokenizer.num_special_tokens_to_add(is_pair=True)
-        passages = self.encode(texts)
-        truncated = [len(passage) > room for passage in passages]
-        for passage in passages:
-            passage.truncate(room)
-        pairs = [self.tokenizer.post_process(question, passage) for passage in passages]
+        encoded = [self.encode(text, room) for text in texts]
+        pairs = [self.tokenizer.post_process(question, passage) for passage, _ in encoded]
         logits = [0.0] * len(pairs)
-        for batch in batches_by_length([len(pair) for pair in pairs], TOKEN_BUDGET):
-            scores = self._run([pairs[position] for position in batch])
-            for position, score in zip(batch, scores, strict=True):
-                logits[position] = score
-        return [Logit(*scored) for scored in zip(logits, truncated, strict=True)]
+        for batch in batches_by_length([len(pair) for pair in pairs], self.token_budget):
+            for position, logit in zip(batch, self._run([pairs[i] for i in batch]), strict=True):
+                logits[position] = logit
+        return [RawScore(logit, cut) for logit, (_, cut) in zip(logits, encoded, strict=True)]
 
     def _run(self, pairs: Sequence[Encoding]) -> list[float]:
         shape = (len(pairs), max(len(pair) for pair in pairs))
-        feeds = {
-            "input_ids": np.full(shape, self.pad_id, dtype=np.int64),
-            "attention_mask": np.zeros(shape, dtype=np.int64),
-            "token_type_ids": np.zeros(shape, dtype=np.int64),
-        }
+        feeds = {name: np.zeros(shape, dtype) for name, dtype in self.inputs.items()}
+        feeds["input_ids"].fill(self.pad_id)
         for row, pair in enumerate(pairs):
-            feeds["input_ids"][row, : len(pair)] = pair.ids
-            feeds["attention_mask"][row, : len(pair)] = 1
-            feeds["token_type_ids"][row, : len(pair)] = pair.type_ids
-        wanted = {name: feed for name, feed in feeds.items() if name in self.inputs}
-        logits = np.asarray(self.session.run(None, wanted)[0], dtype=np.float64)
+            columns = (pair.ids, pair.attention_mask, pair.type_ids)
+            for name, column in zip(FEEDS, columns, strict=True):
+                if name in feeds:
+                    feeds[name][row, : len(pair)] = column
+        logits = np.asarray(self.session.run(None, feeds)[0], dtype=np.float64)
         if logits.size != len(pairs):
             raise ScoreError(f"the model returned logits of shape {logits.shape} for {len(pairs)} pairs")
         return [float(logit) for logit in logits.ravel()]
@@ -102,7 +104,7 @@ def shared_session(model: Path, tokenizer: Path, pad_id: int, threads: int, proc
             the session waits for, and so loads its own.
 
     Raises:
-        InvalidArgument: the model has several labels.
+        InvalidArgument: the model wants an input that no tokenizer gives, or has several labels.
     """
     with _loading:
         return _load(model.resolve(), tokenizer.resolve(), pad_id, threads, process)
@@ -119,7 +121,17 @@ def _load(model: Path, tokenizer_file: Path, pad_id: int, threads: int, _process
     labels = session.get_outputs()[0].shape[-1]
     if isinstance(labels, int) and labels != 1:
         raise InvalidArgument("model", str(model), f"has {labels} labels; give a cross-encoder with one")
+    inputs = {wanted.name: wanted.type for wanted in session.get_inputs()}
+    if "input_ids" not in inputs or any(
+        name not in FEEDS or kind not in NUMPY_TYPES for name, kind in inputs.items()
+    ):
+        remedy = f"wants the inputs {inputs}; export it with whole numbers for {', '.join(FEEDS)} at most"
+        raise InvalidArgument("model", str(model), remedy)
     tokenizer = Tokenizer.from_file(str(tokenizer_file))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return OnnxSession(session, frozenset(i.name for i in session.get_inputs()), tokenizer, pad_id)
+    types = {name: NUMPY_TYPES[kind] for name, kind in inputs.items()}
+    # Dynamic int8 takes one range of activations for all that runs together: in company, a pair's
+    # score would depend on it. A pair alone is no slower there.
+    budget = 0 if b"DynamicQuantizeLinear" in model.read_bytes() else TOKEN_BUDGET
+    return OnnxSession(session, types, tokenizer, pad_id, budget)
