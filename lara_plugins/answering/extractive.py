@@ -29,27 +29,27 @@ from lara_plugins.passages import Passage, Span
 from lara_plugins.question import SINGLE_VALUES, QuestionShape, parse_question
 
 SENTENCE_WEIGHTS = SentenceEvidence(
-    passage=0.74,
-    sentence=0.43,
-    overlap=1.1,
-    surroundings=1.46,
-    value=2.71,
-    opening=1.07,
+    passage=0.44,
+    sentence=0.14,
+    overlap=2.29,
+    surroundings=2.0,
+    value=2.77,
+    opening=0.93,
 )
 """Log-odds that one unit of each feature gives a sentence over the others of the passages."""
 
 ANSWER_WEIGHTS = AnswerEvidence(
-    sentence=0.94,
-    overlap=-0.02,
-    surroundings=-0.47,
-    missing_names=-0.9,
-    missing_numbers=-0.22,
-    negation=-0.77,
-    no_value=-1.05,
+    sentence=0.43,
+    overlap=0.77,
+    surroundings=0.37,
+    missing_names=-0.43,
+    missing_numbers=-0.44,
+    negation=-0.73,
+    no_value=-1.38,
 )
 """Log-odds that one unit of each feature gives the best sentence of being an answer."""
 
-ANSWER_BIAS = -0.24
+ANSWER_BIAS = -1.87
 """Log-odds of being an answer where no feature says anything."""
 
 MIN_CONFIDENCE = 0.25

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lara_plugins.errors import InvalidArgument
-from lara_plugins.gate.engines.embedded import EMBEDDED, EmbeddedScorer
+from lara_plugins.gate.engines.embedded import EMBEDDED, EmbeddedCrossEncoder
 from lara_plugins.gate.engines.model_folder import split_file
 from lara_plugins.gate.engines.onnx import OnnxCrossEncoder
 from lara_plugins.gate.engines.pinecone import RERANKER, PineconeReranker
@@ -34,7 +34,7 @@ def load_scorer(name: str) -> Scorer:
     if not isinstance(name, str) or not name.strip():
         raise InvalidArgument("scorer", name, f'give a name such as "{EMBEDDED}" or "{DEFAULT_SCORER}"')
     if name == EMBEDDED:
-        return EmbeddedScorer()
+        return EmbeddedCrossEncoder()
     engine, colon, rest = name.partition(":")
     if colon and engine == "onnx":
         if not rest:

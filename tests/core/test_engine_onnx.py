@@ -12,9 +12,8 @@ from cross_encoders import ANSWERING, EMBEDDED_FOLDER, PASSAGES, QUESTION
 
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.gate import Scorer, load_scorer
-from lara_plugins.gate.engines.embedded import EmbeddedScorer
+from lara_plugins.gate.engines.embedded import EmbeddedCrossEncoder
 from lara_plugins.gate.engines.onnx import OnnxCrossEncoder
-from lara_plugins.gate.engines.similarity import cosines
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,16 +28,13 @@ def edit_config(folder: Path, **changes: object) -> None:
     file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | changes), "utf-8")
 
 
-def test_the_embedded_scorer_sums_weighed_evidence() -> None:
-    weights = json.loads((EMBEDDED_FOLDER / "config.json").read_text("utf-8"))["lara"]["fusion"]
+def test_the_embedded_cross_encoder_is_its_folder_on_a_scale_of_its_own() -> None:
+    scaling = json.loads((EMBEDDED_FOLDER / "config.json").read_text("utf-8"))["lara"]["scaling"]
 
     logits = OnnxCrossEncoder(EMBEDDED_FOLDER).score(QUESTION, PASSAGES)
 
-    expected = [
-        weights["cross_encoder"] * logit + weights["similarity"] * cosine + weights["bias"]
-        for logit, cosine in zip(logits, cosines(QUESTION, PASSAGES), strict=True)
-    ]
-    assert EmbeddedScorer().score(QUESTION, PASSAGES) == pytest.approx(expected)
+    expected = [scaling["scale"] * logit + scaling["shift"] for logit in logits]
+    assert EmbeddedCrossEncoder().score(QUESTION, PASSAGES) == pytest.approx(expected)
 
 
 def test_a_folder_has_no_known_scale_and_is_its_name(model_folder: Path) -> None:
