@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from command_line import Lara
 
 from lara_plugins import Calibration, load_scorer
-from lara_plugins.cli.main import main
 
 DATA = Path(os.environ.get("LARA_DATA", Path(__file__).parents[3] / "shared" / "data"))
 NAMES = (
@@ -47,30 +45,6 @@ NAMES = (
     ),
 )
 YEARS = [1804 + 7 * n for n in range(len(NAMES))]
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
-
-
-Lara = Callable[..., Ran]
-
-
-@pytest.fixture
-def lara(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lara:
-    """Runs the command in this process."""
-
-    def run(*arguments: str | Path) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["lara", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return Ran(int(ended.value.code or 0), printed.out, printed.err)
-
-    return run
 
 
 @pytest.fixture

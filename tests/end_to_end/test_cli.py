@@ -6,41 +6,15 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from command_line import Lara
 
 from lara_plugins.cli.demo import CORPUS
-from lara_plugins.cli.main import main
 from lara_plugins.version import __version__
 
 AMPLE = "--afford=600"
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
-
-
-Lara = Callable[..., Ran]
-
-
-@pytest.fixture
-def lara(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lara:
-    """Runs the command in this process."""
-
-    def run(*arguments: str | Path) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["lara", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return Ran(int(ended.value.code or 0), printed.out, printed.err)
-
-    return run
 
 
 @pytest.fixture
