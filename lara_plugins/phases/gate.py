@@ -59,12 +59,9 @@ def run_gate(
     texts = [passage.content for passage in passages]
     scored = score_in_time(scorer, question, texts, lambda: allowed - (clock.now() - began))
     state.candidates = len(passages)
-    order = sorted(
-        (i for i, score in enumerate(scored.scores) if score is not None),
-        key=lambda i: -_rank(scored.scores[i]),
-    )
-    state.best = tuple(passages[i] for i in order[:BEST_SHOWN]) or tuple(passages[:BEST_SHOWN])
     decision = gate.admit(scored.scores, scorer.scale_known)
+    by_rank = (*decision.kept, *decision.dropped)
+    state.best = tuple(passages[i] for i in (by_rank or range(len(passages)))[:BEST_SHOWN])
     state.scores = {passages[i].id: score for i in decision.kept if (score := scored.scores[i]) is not None}
     below = sum(score is not None and score.value < decision.theta for score in scored.scores)
     best = None if decision.best is None else scored.scores[decision.best]
@@ -129,7 +126,3 @@ def _warn_of_unknown_scale(fingerprint: str) -> None:
         DEFAULT_THETA,
         fingerprint,
     )
-
-
-def _rank(score: Score | None) -> float:
-    return -math.inf if score is None else score.rank
