@@ -11,9 +11,10 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from loopback import Loopback
 
 Request = dict[str, Any]
 
@@ -50,7 +51,7 @@ class Chat:
     usage: tuple[int, int] | None = (120, 15)
 
 
-class ChatServer:
+class ChatServer(Loopback):
     """Serves ``/v1/chat/completions`` while its context is entered.
 
     Args:
@@ -63,24 +64,12 @@ class ChatServer:
     def __init__(self, respond: Callable[[Request], Chat]) -> None:
         self.respond = respond
         self.requests: list[Request] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        super().__init__()
 
     @property
     def url(self) -> str:
         """The base URL that a client is given."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-
-    def __enter__(self) -> ChatServer:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        return f"{super().url}/v1"
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self

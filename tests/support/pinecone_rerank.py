@@ -10,11 +10,11 @@ document's score is the share of the query's words that it holds.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from loopback import Loopback
 
 Json = dict[str, Any]
 
@@ -23,7 +23,7 @@ MOST_QUERY_TOKENS = 256
 MOST_PAIR_TOKENS = 1024
 
 
-class RerankServer:
+class RerankServer(Loopback):
     """Serves ``/rerank`` while its context is entered.
 
     Args:
@@ -36,24 +36,7 @@ class RerankServer:
     def __init__(self, change: Callable[[Json], Json] = lambda reply: reply) -> None:
         self.change = change
         self.requests: list[Json] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        """The host that a client is given."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> RerankServer:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__()
 
     def reply(self, path: str, request: Json) -> tuple[int, Json]:
         """Status and JSON for a request."""
