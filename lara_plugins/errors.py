@@ -3,6 +3,7 @@
 * LaraError
   x InvalidArgument (ValueError)     an argument is out of its range; names it, its value and the remedy
   x MissingExtra (ImportError)       an optional dependency is not installed; says what to install
+  x PackageConflict (ImportError)    an installed package is of a version that cannot be worked with
   x ScoreError (ValueError)          a scorer returned something that is not a score
   x NothingKept                      the gate kept nothing and was told to raise
   x CalibrationError
@@ -11,11 +12,15 @@
   x BudgetError
     · BudgetExhausted                the governor may send nothing and was told to raise
     · TooManyAbandonedCalls          too many calls that outlived their deadline are still running
+    · LatencyUnreadable              no file of a latency model, a damaged one or another version's
   x ReplyError (ValueError)          a reply of the LLM is not the typed reply that was asked for
   x HybridIndexError
     · IndexInUse                     another process holds the index
     · IndexUnreadable                another version's, half written or damaged
     · EmbeddingMismatch              filled by other encoders than those that query it
+    · IndexUnsuitable                its metric, dimension or sparse ability is not what is needed
+    · PartialUpsert                  some passages were written and some were not
+    · NotYetVisible                  what was written is not found in time
   x IngestError                      a file or folder that cannot be ingested
   x NotSerializable (TypeError)      an object that has no name cannot be saved
 
@@ -23,6 +28,8 @@ Errors of the LLM, of the framework and of the operating system are never wrappe
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 LONGEST_VALUE = 120
 """Characters of a value that an error's sentence shows."""
@@ -73,6 +80,10 @@ class MissingExtra(LaraError, ImportError):
         return (type(self), (self.package, self.install))
 
 
+class PackageConflict(LaraError, ImportError):
+    """An installed package is of a version that cannot be worked with, or overwrites another."""
+
+
 class ScoreError(LaraError, ValueError):
     """A scorer returned NaN, infinity, a wrong count, or a probability outside 0..1."""
 
@@ -105,6 +116,10 @@ class TooManyAbandonedCalls(BudgetError):
     """Too many synchronous calls that outlived their deadline are still running."""
 
 
+class LatencyUnreadable(BudgetError):
+    """The file is no latency model's, damaged, or of another version."""
+
+
 class ReplyError(LaraError, ValueError):
     """A reply of the LLM is not the typed reply that was asked for."""
 
@@ -123,6 +138,36 @@ class IndexUnreadable(HybridIndexError):
 
 class EmbeddingMismatch(HybridIndexError):
     """The index was filled by other encoders than those that query it."""
+
+
+class IndexUnsuitable(HybridIndexError):
+    """An index's metric, dimension or sparse ability is not what the encoders need."""
+
+
+class PartialUpsert(HybridIndexError):
+    """Some passages were written and some were not.
+
+    Args:
+        written: how many were.
+        unwritten: the ids of those that were not, or not whole.
+        cause: why.
+    """
+
+    def __init__(self, written: int, unwritten: Sequence[str], cause: Exception) -> None:
+        super().__init__(
+            f"{written} of {written + len(unwritten)} passages are written, then Pinecone failed ({cause}): "
+            "upsert those whose ids stand in this error's unwritten again"
+        )
+        self.written = written
+        self.unwritten = tuple(unwritten)
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[type[PartialUpsert], tuple[int, Sequence[str], Exception]]:
+        return (type(self), (self.written, self.unwritten, self.cause))
+
+
+class NotYetVisible(HybridIndexError):
+    """What was written to an index is not found in the time that was given."""
 
 
 class IngestError(LaraError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -53,9 +54,9 @@ class Score:
         """A score whose value is the float64 sigmoid of a logit.
 
         Raises:
-            ScoreError: the logit is NaN or infinite.
+            ScoreError: the logit is NaN, infinite or no number.
         """
-        logit = float(logit)
+        logit = as_float(logit)
         if not math.isfinite(logit):
             raise ScoreError(f"a logit of {logit} is no score: check the scorer's model and input")
         # Written so that exp() only ever sees a number <= 0 and cannot overflow.
@@ -69,13 +70,30 @@ class Score:
         Raises:
             ScoreError: the probability is not within 0..1.
         """
-        probability = float(probability)
+        probability = as_float(probability)
         if not 0.0 <= probability <= 1.0:  # also refuses NaN
             raise ScoreError(
                 f"a probability of {probability} is outside 0..1: "
                 'a scorer that returns logits must declare score_kind="logit"'
             )
         return cls(probability, probability)
+
+
+_TEXTS = (str, bytes)
+
+
+def as_float(raw: float | str | bytes) -> float:
+    """A number of whatever type, numpy's and torch's included, as a float.
+
+    Raises:
+        ScoreError: it is none, a text that looks like one included.
+    """
+    try:
+        if not isinstance(raw, _TEXTS):
+            return float(raw)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ScoreError(f"{reprlib.repr(raw)} is no score: a scorer returns one number a passage")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from lara_plugins.phases import (
     run_retrieval,
 )
 from lara_plugins.query import QueryClock, QueryState
-from lara_plugins.retrieval import HybridIndex
+from lara_plugins.question import DEFAULT_LIMITS, Limits, QuestionParser
+from lara_plugins.retrieval import HybridIndex, SearchSettings
 from lara_plugins.trace import Trace
 
 
@@ -53,6 +54,10 @@ class Pipeline:
         governor: the latency model and its policy.
         afford: seconds that a query may take, or None for no deadline.
         limit: candidates that the gate sees; None takes the retrieval plan's pool.
+        parser: reads the question's shape; by default that of the package's lexicons.
+        limits: the routing table.
+        escalate: a sequential answer that is exhausted goes once to one call over all passages,
+            if they look as if they answer and the budget allows it.
 
     Raises:
         CalibrationMismatch: the gate's theta was calibrated for another scorer.
@@ -65,6 +70,9 @@ class Pipeline:
     governor: LatencyGovernor = field(default_factory=LatencyGovernor)
     afford: float | None = None
     limit: int | None = None
+    parser: QuestionParser | None = None
+    limits: Limits = DEFAULT_LIMITS
+    escalate: bool = False
 
     def __post_init__(self) -> None:
         self.gate.check(self.scorer)
@@ -76,14 +84,17 @@ class Pipeline:
             InvalidArgument: the question is empty, or ``afford`` is not positive.
             LaraError: a policy was told to raise.
         """
-        state = QueryState(clock=QueryClock(self.afford))
-        candidates = [match.passage for match in run_retrieval(state, question, self.index, self.limit)]
+        state = QueryState(clock=QueryClock(self.afford), latency=self.governor.latency)
+        found = run_retrieval(state, question, self.index, SearchSettings(limit=self.limit))
+        candidates = [match.passage for match in found]
         decision = run_gate(state, question, candidates, self.scorer, self.gate).decision
         kept = [candidates[i] for i in decision.kept]
         sent = kept[: run_budget(state, kept, self.governor).sent]
         if not sent:
             return self._outcome(state, abstain(state), state.best)
-        loop = answer_loop(state, question, sent)
+        loop = answer_loop(
+            state, question, sent, parser=self.parser, limits=self.limits, escalate=self.escalate
+        )
         return self._outcome(state, answer(loop, self.model, state.clock), tuple(sent))
 
     def _outcome(self, state: QueryState, answered: Answer, sources: tuple[Passage, ...]) -> Outcome:

@@ -51,6 +51,8 @@ class QueryClock:
     ) -> None:
         self.now = now
         self.started = now() if started is None else started
+        self.queries: list[object] = []
+        """What a framework's plug-ins remember of the queries that run under this clock."""
         self._afford: float | None = None
         self._entered: list[contextvars.Token[QueryState | None]] = []
         if afford is not None:
@@ -67,8 +69,8 @@ class QueryClock:
         self._afford = afford if self._afford is None else min(self._afford, afford)
 
     def elapsed(self) -> float:
-        """Seconds since the query began."""
-        return self.now() - self.started
+        """Seconds since the query began; a clock that goes backwards has not moved."""
+        return max(0.0, self.now() - self.started)
 
     def time_left(self) -> float:
         """Seconds until the deadline, negative once it has passed, infinite without one."""
@@ -121,6 +123,14 @@ class QueryState:
         _logger.info("nothing is sent: %s", self.empty_reason)
 
 
+def say_start_unseen(state: QueryState) -> None:
+    """Note in a state's trace that it begins with the part that asked for it, and what that means."""
+    state.trace.note(
+        "no query was seen to start, so what came before is not charged to the budget and not told "
+        "to what follows: wrap the calls in `with QueryClock(seconds):`"
+    )
+
+
 _current: contextvars.ContextVar[QueryState | None] = contextvars.ContextVar("lara_query_state", default=None)
 
 
@@ -133,3 +143,19 @@ def current_state() -> QueryState | None:
 def set_current_state(state: QueryState | None) -> None:
     """Make ``state`` the one that ``current_state`` finds in this context."""
     _current.set(state)
+
+
+Listener = Callable[[QueryState], None]
+
+_listeners: list[Listener] = []
+
+
+def add_listener(listener: Listener) -> None:
+    """Call ``listener`` with the state of every query that has been answered in this process."""
+    _listeners.append(listener)
+
+
+def tell_listeners(state: QueryState) -> None:
+    """A query has been answered."""
+    for listener in _listeners:
+        listener(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 Fact: TypeAlias = str | int | float | bool | list["Fact"] | dict[str, "Fact"] | None
@@ -16,7 +16,7 @@ class Phase:
     """One decision.
 
     Args:
-        name: the phase: ``retrieval``, ``gate``, ``budget``, ``route`` or ``answer``.
+        name: the phase: ``hyde``, ``retrieval``, ``gate``, ``budget``, ``route`` or ``answer``.
         reason: one sentence that says what was decided and why.
         seconds: what it cost, in seconds of the query's clock.
         facts: the numbers behind it.
@@ -36,15 +36,25 @@ class Trace:
         clock: which start counts as the query's beginning.
         phases: the decisions.
         notes: what else a reader must know: warnings, truncations, repairs.
+        answer: the typed answer as plain values, once there is one.
     """
 
     clock: str = "own start"
     phases: list[Phase] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    answer: Mapping[str, Fact] | None = None
 
     def record(self, name: str, reason: str, seconds: float, **facts: Fact) -> None:
         """Add a decision."""
         self.phases.append(Phase(name, reason, seconds, facts))
+
+    def amend(self, name: str, **facts: Fact) -> None:
+        """Add facts to the latest decision of a phase, or nothing where there is none."""
+        for place in reversed(range(len(self.phases))):
+            if self.phases[place].name == name:
+                phase = self.phases[place]
+                self.phases[place] = replace(phase, facts={**phase.facts, **facts})
+                return
 
     def note(self, text: str) -> None:
         """Add a note, once."""
@@ -64,6 +74,7 @@ class Trace:
                 for phase in self.phases
             ],
             "notes": list(self.notes),
+            "answer": None if self.answer is None else dict(self.answer),
         }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -112,5 +113,21 @@ class AnswerReply(TypedReply):
 ReplyType: TypeAlias = type[StepReply] | type[AnswerReply]
 """The type of reply that an ask wants."""
 
+TOOL_NAMES: Mapping[ReplyType, str] = {StepReply: "refine_answer", AnswerReply: "give_answer"}
+"""What the contract is called where an LLM gets it as a tool."""
+
 RawReply: TypeAlias = str | Mapping[str, object]
 """What an LLM sent back: its text, or the arguments of its tool call."""
+
+
+def raw_reply(calls: Sequence[RawReply], text: str) -> RawReply:
+    """The one reply in an LLM's message, for the parser to judge.
+
+    Args:
+        calls: the arguments of its tool calls; of several none is preferred, so that the parser
+            sees them all.
+        text: its text, which counts where no tool was called.
+    """
+    if len(calls) > 1:
+        return "\n".join(call if isinstance(call, str) else json.dumps(call) for call in calls)
+    return calls[0] if calls else text

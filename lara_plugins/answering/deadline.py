@@ -7,11 +7,13 @@ be left running at once; beyond that its next call is refused rather than piling
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import math
 import queue
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -65,6 +67,77 @@ def call_within(seconds: float, call: Callable[[], T], callee: object = None) ->
 
     [value] = iterate_within(lambda: seconds, once, callee)
     return value
+
+
+async def acall_within(seconds: float, call: Awaitable[T]) -> T:
+    """Await a call, and cancel it after ``seconds``, which may be infinite.
+
+    Raises:
+        DeadlinePassed: the call takes longer.
+    """
+    if seconds == math.inf:
+        return await call
+    # The timeout's own flag tells our deadline from a TimeoutError of the LLM's client.
+    timeout = asyncio.timeout(max(0.0, seconds))
+    try:
+        async with timeout:
+            return await call
+    except TimeoutError:
+        if not timeout.expired():
+            raise
+        raise DeadlinePassed from None
+
+
+def call_all_within(
+    seconds: float, calls: Sequence[Callable[[], T]], callee: object = None
+) -> list[tuple[T] | None]:
+    """Call all at once, each in a daemon thread of its own, and give up what takes too long.
+
+    Args:
+        seconds: how long they may take together; infinite for no limit.
+        calls: what to call; each runs in a copy of this context.
+        callee: whose calls they are; calls that are left running are counted by callee.
+
+    Returns:
+        Each call's result in a tuple of one, or None where it takes longer.
+
+    Raises:
+        TooManyAbandonedCalls: too many earlier ones are still running.
+    """
+    _check_abandoned(callee)
+    ended: queue.SimpleQueue[tuple[int, _Item[T] | _Raised]] = queue.SimpleQueue()
+
+    def run(place: int) -> None:
+        try:
+            ended.put((place, _Item(calls[place]())))
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
+            ended.put((place, _Raised(error)))
+
+    threads = [
+        threading.Thread(
+            target=contextvars.copy_context().run, args=(run, place), name="lara-call", daemon=True
+        )
+        for place in range(len(calls))
+    ]
+    results: list[tuple[T] | None] = [None] * len(calls)
+    running = set(range(len(calls)))
+    until = time.monotonic() + seconds
+    for thread in threads:
+        thread.start()
+    try:
+        while running:
+            left = None if seconds == math.inf else max(0.0, until - time.monotonic())
+            place, item = ended.get(timeout=left)
+            running.discard(place)
+            if isinstance(item, _Raised):
+                raise item.error
+            results[place] = (item.value,)
+    except queue.Empty:
+        pass  # what is still running is given up
+    finally:
+        for place in running:
+            _abandon(threads[place], callee)
+    return results
 
 
 def iterate_within(
@@ -133,5 +206,5 @@ def _check_abandoned(callee: object) -> None:
     if len(running) >= MOST_ABANDONED:
         raise TooManyAbandonedCalls(
             f"{len(running)} calls that outlived their deadline are still running: "
-            "give the LLM client a timeout of its own, or afford more time"
+            "give the LLM client a timeout of its own and no retries (max_retries=0), or afford more time"
         )

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
 from lara_plugins.answering.contract import RawReply
-from lara_plugins.answering.deadline import DeadlinePassed, call_within, iterate_within
-from lara_plugins.answering.loop import Answer, Ask, Emit, Loop, Reply, Usage
+from lara_plugins.answering.deadline import (
+    DeadlinePassed,
+    acall_within,
+    call_all_within,
+    call_within,
+    iterate_within,
+)
+from lara_plugins.answering.loop import Answer, Ask, AskMany, Emit, Loop, Reply, Returned, Usage, Wanted
 from lara_plugins.answering.streaming import AnswerFieldReader
 from lara_plugins.query import QueryClock
 
@@ -30,6 +36,10 @@ class Said:
 
 class LanguageModel(Protocol):
     """Renders an ask in a framework's way and calls its LLM; the LLM's errors propagate."""
+
+    @property
+    def callee(self) -> object:
+        """What is called in the end: calls to it that are left running are counted together."""
 
     def ask(self, ask: Ask) -> Said:
         """The whole reply."""
@@ -53,20 +63,30 @@ def drive(loop: Loop, call: Callable[[Ask], Reply]) -> Answer:
     """
     step = _advance(loop, None)
     while not isinstance(step, Answer):
-        step = _advance(loop, call(step) if isinstance(step, Ask) else None)
+        match step:
+            case Ask():
+                returned: Returned = call(step)
+            case AskMany():
+                returned = tuple(call(ask) for ask in step.asks)
+            case Emit():
+                returned = None
+        step = _advance(loop, returned)
     return step
 
 
 def answer(loop: Loop, model: LanguageModel, clock: QueryClock) -> Answer:
     """Drive a loop with a model; a call that outlives the deadline is abandoned."""
-    return drive(loop, lambda ask: _whole(ask, model, clock))
+    step = _advance(loop, None)
+    while not isinstance(step, Answer):
+        step = _advance(loop, None if isinstance(step, Emit) else _unseen(step, model, clock))
+    return step
 
 
 async def aanswer(loop: Loop, model: LanguageModel, clock: QueryClock) -> Answer:
     """As ``answer``; a call that outlives the deadline is cancelled."""
     step = _advance(loop, None)
     while not isinstance(step, Answer):
-        step = _advance(loop, await _awhole(step, model, clock) if isinstance(step, Ask) else None)
+        step = _advance(loop, None if isinstance(step, Emit) else await _aunseen(step, model, clock))
     return step
 
 
@@ -85,13 +105,13 @@ def stream_answer(
     """
     step = _advance(loop, None)
     while not isinstance(step, Answer):
-        reply = None
+        reply: Returned = None
         if isinstance(step, Emit):
             yield step.text
-        elif step.last:
+        elif isinstance(step, Ask) and step.last:
             reply = yield from _streamed(step, model, clock)
         else:
-            reply = _whole(step, model, clock)
+            reply = _unseen(step, model, clock)
         step = _advance(loop, reply)
     finish(step)
 
@@ -102,22 +122,22 @@ async def astream_answer(
     """As ``stream_answer``, without blocking the event loop."""
     step = _advance(loop, None)
     while not isinstance(step, Answer):
-        reply = None
+        reply: Returned = None
         if isinstance(step, Emit):
             yield step.text
-        elif step.last:
+        elif isinstance(step, Ask) and step.last:
             streamed = _Streamed(step, clock)
             async with aclosing(_apieces(streamed, model)) as texts:
                 async for text in texts:
                     yield text
             reply = streamed.reply()
         else:
-            reply = await _awhole(step, model, clock)
+            reply = await _aunseen(step, model, clock)
         step = _advance(loop, reply)
     finish(step)
 
 
-def _advance(loop: Loop, reply: Reply | None) -> Ask | Emit | Answer:
+def _advance(loop: Loop, reply: Returned) -> Wanted | Answer:
     """The loop's next step, or its answer."""
     try:
         return loop.send(reply)
@@ -127,10 +147,43 @@ def _advance(loop: Loop, reply: Reply | None) -> Ask | Emit | Answer:
         return finished.value
 
 
+def _unseen(step: Ask | AskMany, model: LanguageModel, clock: QueryClock) -> Returned:
+    """The replies of asks of which nothing is shown."""
+    return _whole(step, model, clock) if isinstance(step, Ask) else _whole_at_once(step.asks, model, clock)
+
+
+async def _aunseen(step: Ask | AskMany, model: LanguageModel, clock: QueryClock) -> Returned:
+    if isinstance(step, Ask):
+        return await _awhole(step, model, clock)
+    calls = [asyncio.create_task(_awhole(ask, model, clock)) for ask in step.asks]
+    try:
+        return tuple(await asyncio.gather(*calls))
+    finally:
+        # Where one failed, or we were cancelled, the others must not outlive it.
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+
+
+def _whole_at_once(asks: Sequence[Ask], model: LanguageModel, clock: QueryClock) -> tuple[Reply, ...]:
+    started = clock.now()
+
+    def made(ask: Ask) -> Callable[[], Reply]:
+        def call() -> Reply:
+            said = model.ask(ask)
+            return Reply(said.raw, clock.time_left(), said.usage, seconds=clock.now() - started)
+
+        return call
+
+    limit = min(_limit(ask, clock) for ask in asks)
+    replies = call_all_within(limit, [made(ask) for ask in asks], model.callee)
+    return tuple(_expired(clock, started) if reply is None else reply[0] for reply in replies)
+
+
 def _whole(ask: Ask, model: LanguageModel, clock: QueryClock) -> Reply:
     started = clock.now()
     try:
-        said = call_within(_limit(ask, clock), lambda: model.ask(ask), model)
+        said = call_within(_limit(ask, clock), lambda: model.ask(ask), model.callee)
     except DeadlinePassed:
         return _expired(clock, started)
     return Reply(said.raw, clock.time_left(), said.usage, seconds=clock.now() - started)
@@ -138,27 +191,17 @@ def _whole(ask: Ask, model: LanguageModel, clock: QueryClock) -> Reply:
 
 async def _awhole(ask: Ask, model: LanguageModel, clock: QueryClock) -> Reply:
     started = clock.now()
-    limit = _limit(ask, clock)
-    call = model.aask(ask)
-    if limit == math.inf:
-        said = await call
-    else:
-        # The timeout's own flag tells our deadline from a TimeoutError of the LLM's client.
-        timeout = asyncio.timeout(max(0.0, limit))
-        try:
-            async with timeout:
-                said = await call
-        except TimeoutError:
-            if not timeout.expired():
-                raise
-            return _expired(clock, started)
+    try:
+        said = await acall_within(_limit(ask, clock), model.aask(ask))
+    except DeadlinePassed:
+        return _expired(clock, started)
     return Reply(said.raw, clock.time_left(), said.usage, seconds=clock.now() - started)
 
 
 def _streamed(ask: Ask, model: LanguageModel, clock: QueryClock) -> Generator[str, None, Reply]:
     streamed = _Streamed(ask, clock)
     try:
-        for said in iterate_within(streamed.limit, lambda: model.stream(ask), model):
+        for said in iterate_within(streamed.limit, lambda: model.stream(ask), model.callee):
             yield from streamed.take(said)
     except DeadlinePassed:
         streamed.expired = True

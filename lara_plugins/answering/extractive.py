@@ -29,30 +29,30 @@ from lara_plugins.passages import Passage, Span
 from lara_plugins.question import SINGLE_VALUES, QuestionShape, parse_question
 
 SENTENCE_WEIGHTS = SentenceEvidence(
-    passage=0.44,
-    sentence=0.14,
-    overlap=2.29,
-    surroundings=2.0,
-    value=2.77,
-    opening=0.93,
+    passage=0.75,
+    sentence=0.47,
+    overlap=1.12,
+    surroundings=1.51,
+    value=2.71,
+    opening=1.05,
 )
 """Log-odds that one unit of each feature gives a sentence over the others of the passages."""
 
 ANSWER_WEIGHTS = AnswerEvidence(
-    sentence=0.43,
-    overlap=0.77,
-    surroundings=0.37,
-    missing_names=-0.43,
-    missing_numbers=-0.44,
-    negation=-0.73,
-    no_value=-1.38,
+    sentence=0.97,
+    overlap=-0.07,
+    surroundings=-0.1,
+    missing_names=-0.96,
+    missing_numbers=-0.38,
+    negation=-1.36,
+    no_value=-0.99,
 )
 """Log-odds that one unit of each feature gives the best sentence of being an answer."""
 
-ANSWER_BIAS = -1.87
+ANSWER_BIAS = -0.16
 """Log-odds of being an answer where no feature says anything."""
 
-MIN_CONFIDENCE = 0.25
+MIN_CONFIDENCE = 0.3
 """Confidence from which an answer is given: below even odds, since half of what the weights are
 fitted on has no answer, and of text unlike it the scorer is less sure even where it is right."""
 

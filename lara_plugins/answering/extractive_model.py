@@ -28,6 +28,10 @@ class ExtractiveModel:
     def __init__(self, reader: ExtractiveReader) -> None:
         self.reader = reader
 
+    @property
+    def callee(self) -> object:
+        return self.reader
+
     def ask(self, ask: Ask) -> Said:
         return Said(self._reply(ask.question, ask.passages, ask.previous.value, ask.reply).model_dump_json())
 
@@ -48,6 +52,12 @@ class ExtractiveModel:
             return None
         reply = self._reply(content.question, content.passages, content.previous, content.reply)
         return reply.model_dump_json()
+
+    def reply_to_context(self, question: str, context: str) -> str:
+        """The reply to a framework's own prompt: texts with empty lines between them, and a question."""
+        texts = [text for text in context.split("\n\n") if text.strip()]
+        answer = self.read(question, [Passage(str(n), text) for n, text in enumerate(texts)])
+        return answer.value if answer.answer_found else "The passages do not answer the question."
 
     def read(self, question: str, passages: Sequence[Passage]) -> AnswerWithEvidence:
         """The answer that the passages hold, numbered from 1."""

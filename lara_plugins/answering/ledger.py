@@ -7,7 +7,18 @@ from dataclasses import replace
 from typing import TypeVar
 
 from lara_plugins.answering.contract import AnswerReply, AnswerWithEvidence, Quote, StepReply
-from lara_plugins.answering.loop import Answer, Ask, AskRecord, Emit, Fault, Reply, Usage
+from lara_plugins.answering.loop import (
+    Answer,
+    Ask,
+    AskMany,
+    AskRecord,
+    Emit,
+    Fault,
+    Reply,
+    Returned,
+    Usage,
+    Wanted,
+)
 from lara_plugins.answering.quotes import Verified, citation_caveats, cited_numbers, verify_quotes
 from lara_plugins.answering.reply import read_reply
 from lara_plugins.answering.streaming import pieces
@@ -45,7 +56,7 @@ class Ledger:
         self._records: list[AskRecord] = []
         self._notes: list[str] = []
 
-    def ask(self, ask: Ask, reply_type: type[R], predicted: float) -> Generator[Ask | Emit, Reply | None, R]:
+    def ask(self, ask: Ask, reply_type: type[R], predicted: float) -> Generator[Wanted, Returned, R]:
         """Ask, and ask once more where the reply cannot be read.
 
         Raises:
@@ -53,6 +64,7 @@ class Ledger:
             Unreadable: neither the reply nor its repair is the typed reply.
         """
         self.calls += 1
+        ask = replace(ask, number=self.calls)
         reply = yield from self._exchange(replace(ask, timeout=self.time_left), predicted)
         try:
             return read_reply(reply.raw or "", reply_type)
@@ -76,20 +88,60 @@ class Ledger:
         self.note(f"ask {self.calls}: {why}")
         self.note(f"the unread reply of ask {self.calls}: {reply.raw}")
 
-    def _exchange(self, ask: Ask, predicted: float) -> Generator[Ask | Emit, Reply | None, Reply]:
+    def ask_many(self, asks: Sequence[Ask]) -> Generator[Wanted, Returned, tuple[Reply, ...]]:
+        """Ask several at once; each reply is then to be taken with ``take``."""
+        replies = yield AskMany(
+            tuple(
+                replace(ask, timeout=self.time_left, number=number)
+                for number, ask in enumerate(asks, start=self.calls + 1)
+            )
+        )
+        if not isinstance(replies, tuple) or len(replies) != len(asks):
+            raise TypeError(f"an AskMany of {len(asks)} asks was answered with {replies!r}: send its replies")
+        self.time_left = min(reply.time_left for reply in replies)
+        return replies
+
+    def take(
+        self, ask: Ask, reply: Reply, reply_type: type[R], predicted: float, *, beside: bool = False
+    ) -> R:
+        """Read one of the replies to asks that were made at once; they get no repair.
+
+        Args:
+            ask: the ask.
+            reply: its reply.
+            reply_type: what was asked for.
+            predicted: the seconds that the ask was predicted to take.
+            beside: False for the first of them.
+
+        Raises:
+            Expired: the call outlived the deadline.
+            Unreadable: it is not the typed reply.
+        """
+        self.calls += 1
+        self._enter(ask, reply, predicted, beside)
+        try:
+            return read_reply(reply.raw or "", reply_type)
+        except ReplyError as fault:
+            self._unreadable(reply, f"{fault}; it was not repaired")
+            raise Unreadable from fault
+
+    def _exchange(self, ask: Ask, predicted: float) -> Generator[Wanted, Returned, Reply]:
         reply = yield ask
-        if reply is None:
-            raise TypeError("an Ask was answered with None: send a Reply")
+        if not isinstance(reply, Reply):
+            raise TypeError(f"an Ask was answered with {reply!r}: send a Reply")
         self.time_left = reply.time_left
+        self._enter(ask, reply, predicted)
+        return reply
+
+    def _enter(self, ask: Ask, reply: Reply, predicted: float, beside: bool = False) -> None:
         self.shown += reply.shown
         if reply.usage is not None:
             self._usage = reply.usage if self._usage is None else self._usage + reply.usage
         numbers = tuple(item.number for item in ask.passages)
         brought = "expired" if reply.raw is None else "reply"
-        self._records.append(AskRecord(numbers, brought, predicted, reply.seconds, reply.time_left))
+        self._records.append(AskRecord(numbers, brought, predicted, reply.seconds, reply.time_left, beside))
         if reply.raw is None:
             raise Expired
-        return reply
 
     def verify(self, value: str, quotes: Sequence[Quote], carried: Sequence[Span] = ()) -> Verified:
         """The spans that support an answer: of its quotes, and those carried over that it still cites."""
@@ -107,9 +159,7 @@ class Ledger:
         """Add what a reader must know."""
         self._notes.append(text)
 
-    def finish(
-        self, evidence: AnswerWithEvidence, outcome: str
-    ) -> Generator[Ask | Emit, Reply | None, Answer]:
+    def finish(self, evidence: AnswerWithEvidence, outcome: str) -> Generator[Wanted, Returned, Answer]:
         """The loop's answer, after whatever of its text has not been shown."""
         answer = Answer(
             evidence=evidence,

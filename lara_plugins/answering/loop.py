@@ -42,6 +42,8 @@ class Ask:
         last: True where this ask's answer is the final one, so that it may be streamed.
         timeout: seconds after which the reply is of no use any more; may be infinite.
         fault: on a repair ask, what was wrong with the earlier reply.
+        number: which ask of its loop it is, from 1; a repair bears the number of what it repairs.
+        max_output_tokens: the cap on what is written, for an LLM that takes one; None for its own.
     """
 
     step: Step
@@ -52,6 +54,15 @@ class Ask:
     last: bool = False
     timeout: float = math.inf
     fault: Fault | None = None
+    number: int = 0
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskMany:
+    """Several asks to be made at once; answered by their replies, in the same order."""
+
+    asks: tuple[Ask, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +104,14 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class AskRecord:
-    """What one ask brought, for the trace."""
+    """What one ask brought, for the trace; ``beside`` where it was made at once with the one before."""
 
     numbers: tuple[int, ...]
     brought: str
     predicted: float
     seconds: float
     time_left: float
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,7 @@ class Answer:
         usage: tokens, summed; None where the provider reports none.
         text: the answer as a person reads it, which is what a stream shows.
         replayed: True where a streaming driver shows the text after it was decided.
+        escalated: True where a sequential answer that was exhausted went once to one call.
     """
 
     evidence: AnswerWithEvidence
@@ -130,6 +143,7 @@ class Answer:
     usage: Usage | None = None
     text: str = ""
     replayed: bool = True
+    escalated: bool = False
 
     @property
     def citations(self) -> dict[int, tuple[Span, ...]]:
@@ -142,8 +156,14 @@ class Answer:
         return spans
 
 
-Loop: TypeAlias = Generator[Ask | Emit, Reply | None, Answer]
-"""Yields what it wants asked or shown, is sent what came back (None after an Emit)."""
+Wanted: TypeAlias = Ask | AskMany | Emit
+"""What a loop yields: what it wants asked or shown."""
+
+Returned: TypeAlias = Reply | tuple[Reply, ...] | None
+"""What a loop is sent: what came back (None after an Emit)."""
+
+Loop: TypeAlias = Generator[Wanted, Returned, Answer]
+"""Yields what it wants, is sent what came back, returns the answer."""
 
 SecondsFor: TypeAlias = Callable[[Sequence[Passage]], float]
 """Predicts the seconds of one ask over some passages."""

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import unescape
 
 from lara_plugins.answering.contract import AnswerReply, ReplyType, StepReply
-from lara_plugins.answering.fences import fence_question, restore
-from lara_plugins.answering.loop import Ask, Numbered
+from lara_plugins.answering.fences import defuse, fence_answer, fence_passages, fence_question, restore
+from lara_plugins.answering.loop import Ask, Fits, Numbered
+from lara_plugins.answering.windows import numbered
+from lara_plugins.budget import TokenCounter, conservative_tokens
 from lara_plugins.passages import Passage
 
 ANSWER_TEMPLATE = """\
@@ -45,8 +48,66 @@ _PASSAGE = re.compile(
 _LONGEST_FAULTY_REPLY = 2000
 
 
+@dataclass(frozen=True, slots=True)
+class PromptParts:
+    """What a user's template is filled with, fenced.
+
+    Args:
+        context: the passages.
+        question: the question.
+        existing_answer: the answer so far; "" where there is none, so that nothing is refined yet.
+    """
+
+    context: str
+    question: str
+    existing_answer: str
+
+
+def prompt_parts(ask: Ask) -> PromptParts:
+    """Fence what an ask shows."""
+    existing = fence_answer(ask.previous) if ask.previous.value else ""
+    return PromptParts(fence_passages(ask.passages), defuse(ask.question), existing)
+
+
+def prompt_suffix(ask: Ask, as_tool: bool) -> str:
+    """What follows a user's template; "" where nothing does.
+
+    Args:
+        ask: the ask.
+        as_tool: whether the LLM gets the reply contract as a tool, so that the prompt leaves it out.
+    """
+    return "\n".join(repair_request(ask)) if as_tool else contract_suffix(ask)
+
+
+def fits_context(
+    question: str,
+    template: str,
+    context_window: int,
+    answer_tokens: int = 0,
+    count_tokens: TokenCounter = conservative_tokens,
+) -> Fits:
+    """Whether passages fit one prompt about a question.
+
+    Args:
+        question: the question.
+        template: the longest template that they may stand in.
+        context_window: the LLM's tokens, of the prompt and the reply together.
+        answer_tokens: tokens that the LLM may write.
+        count_tokens: counts the tokens of a text.
+    """
+    frame = Ask("batch", question, (), AnswerReply)
+    overhead = count_tokens(template + question + contract_suffix(frame))
+    # The answer so far, in a refine prompt, is about as long as the one to come.
+    room = context_window - overhead - 2 * answer_tokens
+
+    def fit(passages: Sequence[Passage]) -> bool:
+        return count_tokens(fence_passages(numbered(passages))) <= room
+
+    return fit
+
+
 def contract_suffix(ask: Ask) -> str:
-    """What follows the user's template: the question once more, and the reply that is wanted."""
+    """The question once more, and the reply that is wanted."""
     schema = json.dumps(ask.reply.model_json_schema()["properties"], ensure_ascii=False)
     definitions = json.dumps(ask.reply.model_json_schema()["$defs"], ensure_ascii=False)
     parts = [

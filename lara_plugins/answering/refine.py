@@ -69,7 +69,7 @@ def refine_in_threes(
             unread += 1
             ledger.brought("unreadable")
             continue
-        answer = _refined(answer, step, ledger)
+        answer = refined(answer, step, ledger)
         if stop_when_complete and answer.complete_answer_found:
             outcome = "sufficient"
             break
@@ -78,7 +78,7 @@ def refine_in_threes(
     return (yield from ledger.finish(answer, outcome))
 
 
-def _refined(previous: AnswerWithEvidence, step: StepReply, ledger: Ledger) -> AnswerWithEvidence:
+def refined(previous: AnswerWithEvidence, step: StepReply, ledger: Ledger) -> AnswerWithEvidence:
     """The answer after a step: the new one where it changed and is supported, else the old."""
     if not step.changed:
         ledger.brought("unchanged")

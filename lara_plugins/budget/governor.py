@@ -84,8 +84,10 @@ class LatencyGovernor:
         if math.isnan(time_left):
             raise InvalidArgument("time_left", time_left, "give the seconds until the deadline")
 
+        latency = self.latency.settled()
+
         def cost(count: int) -> Fraction:
-            return self.latency.predict_exactly(calls(tokens[:count]))
+            return latency.predict_exactly(calls(tokens[:count]))
 
         sent = len(tokens)
         if math.isfinite(time_left):
@@ -102,7 +104,7 @@ class LatencyGovernor:
                 "afford more time, or set on_exhausted to abstain or send_best"
             )
         made = tuple(calls(tokens[:sent]))
-        predicted = float(self.latency.predict_exactly(made))
+        predicted = float(latency.predict_exactly(made))
         return SendPlan(
             sent=sent,
             reduced=len(tokens) - sent,

@@ -9,16 +9,17 @@ from typing import cast
 
 from lara_plugins.answering import ExtractiveModel, ExtractiveReader
 from lara_plugins.cli.render import console, print_answer, print_trace
+from lara_plugins.cli.where import Hosted, opened
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.gate import DEFAULT_THETA, Calibration, OnEmpty, ThresholdGate, load_scorer
 from lara_plugins.pipeline import Outcome, Pipeline
 from lara_plugins.question import load_parser
-from lara_plugins.retrieval import EmbeddedIndex, HybridIndex
+from lara_plugins.retrieval import HybridIndex
 
 
-def run(question: str, folder: Path, afford: float, gate: ThresholdGate, *, as_json: bool) -> None:
+def run(question: str, where: Path | Hosted, afford: float, gate: ThresholdGate, *, as_json: bool) -> None:
     """Answer one question from an index, for a person or, as JSON, for a program."""
-    with EmbeddedIndex(folder, create=False) as index:
+    with opened(where) as index:
         outcome = pipeline_over(index, afford, gate).ask(question)
     if as_json:
         json.dump(as_plain_values(question, outcome), sys.stdout, allow_nan=False)

@@ -9,34 +9,43 @@ from pathlib import Path
 from lara_plugins.cli.labels import Row, read_rows
 from lara_plugins.cli.render import console
 from lara_plugins.errors import InvalidArgument
-from lara_plugins.gate import Calibration, Example, NotCalibrated, calibrate, load_scorer
+from lara_plugins.gate import Calibration, Example, NotCalibrated, calibrate, check_recall, load_scorer
 from lara_plugins.passages import Passage
 from lara_plugins.retrieval import EmbeddedIndex, HybridIndex, retrieval_plan, terms
 
 
-def run(folder: Path, out: Path, labelled: Path | None, recall: float, name: str) -> bool:
+def run(folder: Path, out: Path, questions: Path | None, recall: float, name: str) -> bool:
     """Calibrate theta for an index and a scorer, and write it to a file.
+
+    Args:
+        folder: the index.
+        out: the file.
+        questions: a file as `read_rows` reads it, or None where they are to be made from the passages.
+        recall: the share of the evidence to keep.
+        name: what ``load_scorer`` takes.
 
     Returns:
         Whether there is a theta that means something; where there is none, nothing is written.
     """
     if not out.absolute().parent.is_dir() or out.is_dir():  # before any work is lost
         raise InvalidArgument("--out", str(out), "give a file in a folder that exists")
+    check_recall(recall)
+    rows = [] if questions is None else read_rows(questions)
     scorer = load_scorer(name)
-    rows = [] if labelled is None else read_rows(labelled)
+    scorer.load()
     with EmbeddedIndex(folder, create=False) as index:
         passages = all_passages(index)
         examples = examples_of(rows, index, passages)
     labels = sum(bool(example.relevant) for example in examples)
     if not labels and any(row.answers or row.passages for row in rows):
         remedy = "no passage that is found for its questions holds an answer: is it about this index?"
-        raise InvalidArgument("--labelled", str(labelled), remedy)
+        raise InvalidArgument("--questions", str(questions), remedy)
     if 0 < labels < len(rows):
         left_out = f"Left out {len(rows) - labels} of {len(rows)} questions"
         reason = "they have no label, or no passage that is found for them holds an answer"
         console(sys.stderr).print(f"{left_out}: {reason}.", soft_wrap=True)
-    asked = "questions made from them" if labelled is None else labelled.name
-    source = f"{asked}; {len(passages)} passages of {folder.name}"
+    asked = "questions made from them" if questions is None else questions.name
+    source = f"{asked}; {len(passages)} passages of {folder.resolve().name}"
     found = calibrate(scorer, passages, examples, recall=recall, source=source)
     console().print(told(found), soft_wrap=True)
     if isinstance(found, NotCalibrated):
@@ -50,13 +59,13 @@ def run(folder: Path, out: Path, labelled: Path | None, recall: float, name: str
     return True
 
 
-def all_passages(index: HybridIndex) -> list[Passage]:
-    """Every passage of an index, by its id: a search without a limit finds them all."""
-    size = index.count()
-    if size < 2:
-        raise InvalidArgument("--index", size, "its passages are too few to calibrate on: ingest the corpus")
-    found = index.search("passages", limit=size, alpha=1.0)
-    return sorted((match.passage for match in found), key=lambda passage: passage.id)
+def all_passages(index: EmbeddedIndex) -> list[Passage]:
+    """Every passage of an index, by its id."""
+    found = sorted(index.passages(), key=lambda passage: passage.id)
+    if len(found) < 2:
+        remedy = "its passages are too few to calibrate on: ingest the corpus"
+        raise InvalidArgument("--index", len(found), remedy)
+    return found
 
 
 def examples_of(rows: Sequence[Row], index: HybridIndex, passages: Sequence[Passage]) -> list[Example]:
@@ -70,7 +79,9 @@ def examples_of(rows: Sequence[Row], index: HybridIndex, passages: Sequence[Pass
     examples = []
     for row in rows:
         if row.passages:
-            examples.append(Example(row.question, tuple(_named(name, known, row) for name in row.passages)))
+            examples.append(
+                Example(row.question, tuple(_named(name, known, row) for name in dict.fromkeys(row.passages)))
+            )
             continue
         limit = plan.pool_size if row.answers else 1
         found = [match.passage for match in index.search(row.question, limit=limit, alpha=plan.alpha)]
@@ -111,5 +122,5 @@ def _named(name: str, known: dict[str, Passage], row: Row) -> Passage:
     own = [passage for passage in known.values() if passage.id.partition("#")[2] == name]
     if len(own) != 1:
         held = f"{len(own)} passages have it" if own else "no passage has it"
-        raise InvalidArgument("--labelled", name, f"line {row.line}: {held}; lara ask --json shows the ids")
+        raise InvalidArgument("--questions", name, f"line {row.line}: {held}; lara ask --json shows the ids")
     return own[0]

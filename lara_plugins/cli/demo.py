@@ -30,7 +30,7 @@ def run(question: str | None, afford: float) -> None:
     """Ask the five questions above, or one of the user's own."""
     out = console()
     with EmbeddedIndex(index_folder()) as index:
-        report = ingest_with_progress([CORPUS], index, console(sys.stderr))
+        report = ingest_with_progress([str(CORPUS)], index, console(sys.stderr))
         pages = len(index.sources())
         built = f", indexed in {report.seconds:.1f} s" if report.passages else ""
         out.print(f"SQLite's documentation: {pages} pages, {index.count()} passages{built}.")

@@ -10,14 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lara_plugins.errors import InvalidArgument
 
 
-class Row(BaseModel):
-    """One line of the file.
+class Labels(BaseModel):
+    """What a line of the file holds.
 
     Args:
         question: as a person asks it.
         passages: ids of the passages that answer it, all of them needed.
         answers: any of them is a right answer; used where no passages are named.
-        line: its number in the file, from 1.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -25,7 +24,12 @@ class Row(BaseModel):
     question: str = Field(pattern=r"\S")
     passages: list[str] = []
     answers: list[str] = []
-    line: int = 0
+
+
+class Row(Labels):
+    """A line of the file and its number, from 1."""
+
+    line: int
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -39,12 +43,14 @@ def read_rows(path: Path) -> list[Row]:
     for number, line in enumerate(path.read_bytes().removeprefix(BOM_UTF8).splitlines(), start=1):
         if line.strip():
             try:
-                rows.append(Row.model_validate_json(line).model_copy(update={"line": number}))
+                rows.append(Row(**Labels.model_validate_json(line).model_dump(), line=number))
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 place = ".".join(map(str, first["loc"]))
                 remedy = f"line {number} is not as it has to be: {place} {first['msg']}".rstrip()
-                raise InvalidArgument("--labelled", str(path), remedy) from error
+                raise InvalidArgument("--questions", str(path), remedy) from error
     if not rows:
-        raise InvalidArgument("--labelled", str(path), 'it holds no question: write {"question": ...} a line')
+        raise InvalidArgument(
+            "--questions", str(path), 'it holds no question: write {"question": ...} a line'
+        )
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -79,12 +79,25 @@ def print_trace(out: Console, outcome: Outcome) -> None:
         out.print(Text(f"Note: {note}", style="dim"))
 
 
+def print_facts(out: Console, facts: Iterable[tuple[str, str]]) -> None:
+    """Names and values, a line each."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("name", style="cyan", no_wrap=True)
+    table.add_column("value")
+    for name, value in facts:
+        table.add_row(name, Text(value))
+    out.print(table)
+
+
 def print_report(out: Console, report: IngestReport, folder: Path) -> None:
     """What became of the files, and what was skipped and why."""
     out.print(
         f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged, "
         f"{report.removed} removed; {report.passages} passages written in {report.seconds:.1f} s"
     )
+    for path, repeated, pages in report.cleaned:
+        told = f"  {shown_source(path, folder)} without the line {repeated!r} of {pages} pages"
+        out.print(Text(told, style="dim"), soft_wrap=True)
     if not report.skipped:
         return
     out.print(Text(f"Skipped {len(report.skipped)}:", style="yellow"))
@@ -97,7 +110,7 @@ def print_report(out: Console, report: IngestReport, folder: Path) -> None:
 
 
 def shown_source(source: str, folder: Path) -> str:
-    """The source as a person reads it: relative to ``folder`` if it is below."""
+    """The source as a person reads it: a path relative to ``folder`` if it is below."""
     return os.path.relpath(source, folder) if Path(source).is_relative_to(folder) else source
 
 

@@ -77,9 +77,7 @@ def calibrate(
             labels has no nearest passage, or there are no two passages.
         ScoreError: the scorer returned something that is not a score.
     """
-    check_share("recall", recall, "give the share of the evidence to keep, such as 0.95")
-    if not 0 < recall < 1:
-        raise InvalidArgument("recall", recall, "give a share above 0 and below 1, such as 0.95")
+    check_recall(recall)
     if len(passages) < 2:
         raise InvalidArgument("passages", len(passages), "give the corpus: unrelated passages come from it")
     for example in examples:
@@ -102,6 +100,13 @@ def calibrate(
         fingerprint=scorer.fingerprint,
         source=source,
     )
+
+
+def check_recall(recall: float) -> None:
+    """Refuse what is not a share above 0 and below 1."""
+    check_share("recall", recall, "give the share of the evidence to keep, such as 0.95")
+    if not 0 < recall < 1:
+        raise InvalidArgument("recall", recall, "give a share above 0 and below 1, such as 0.95")
 
 
 def _unlabelled(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lara_plugins.errors import CalibrationMismatch, CalibrationUnreadable
+from lara_plugins.errors import CalibrationMismatch, CalibrationUnreadable, InvalidArgument
 from lara_plugins.gate.conformal import (
     complement,
     exceedance_threshold,
@@ -72,6 +73,12 @@ class Calibration(BaseModel):
     unrelated_kept: float = Field(ge=0, le=1)
     source: str = ""
 
+    @model_validator(mode="after")
+    def _recall_and_tier_agree(self) -> Self:
+        if (self.recall is None) != (self.tier == "unlabelled"):
+            raise ValueError("recall belongs to every tier but the unlabelled one")
+        return self
+
     def check(self, fingerprint: str) -> None:
         """Refuse another scorer than the one it was made for.
 
@@ -94,10 +101,13 @@ class Calibration(BaseModel):
             OSError: the file cannot be written.
         """
         file = Path(path)
-        new = file.with_name(f"{file.name}.new")
+        new = file.with_name(f"{file.name}.{secrets.token_hex(8)}")  # two may save at once
         content = {"format": FORMAT, **self.model_dump()}
-        new.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        new.replace(file)
+        try:
+            new.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            new.replace(file)
+        finally:
+            new.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibration:
@@ -113,7 +123,7 @@ class Calibration(BaseModel):
             version = content.pop("format")
             if version == FORMAT:
                 return cls.model_validate(content)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CalibrationUnreadable(
                 f"{os.fspath(path)} is no calibration, or a damaged one: make it with lara calibrate"
             ) from error
@@ -232,3 +242,17 @@ def from_unrelated(
         unrelated_kept=share_reaching(unrelated, theta),
         source=source,
     )
+
+
+def theta_of(theta: float | Calibration | Mapping[str, object]) -> float | Calibration:
+    """Theta itself, or the calibration whose plain values it was saved as.
+
+    Raises:
+        InvalidArgument: the values are not those of a calibration.
+    """
+    if not isinstance(theta, Mapping):
+        return theta
+    try:
+        return Calibration.model_validate(theta)
+    except ValidationError as error:
+        raise InvalidArgument("theta", theta, "give a number from 0 to 1 or a Calibration") from error

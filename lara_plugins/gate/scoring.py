@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
+from lara_plugins.arguments import check_choice
 from lara_plugins.errors import InvalidArgument, ScoreError
 from lara_plugins.gate.scorer import ScoreKind, Scorer
 from lara_plugins.passages import Score
@@ -31,8 +33,9 @@ def score_in_time(
 ) -> Scored:
     """Score texts in order until they end or the time does.
 
-    The clock is read between blocks, so the time is overrun by one block at most. The first
-    block is scored even when no time is left: without it nothing could be answered at all.
+    The clock is read between blocks, so the time is overrun by one block at most; where a scorer
+    serves one thread at a time, its wait for the blocks of others belongs to that block. The
+    first block is scored even when no time is left: without it nothing could be answered at all.
 
     Args:
         scorer: the cross-encoder.
@@ -68,13 +71,17 @@ def to_scores(raw: Sequence[float], kind: ScoreKind) -> list[Score]:
     """Raw numbers as scores: logits through one float64 sigmoid, probabilities as they are.
 
     Raises:
-        ScoreError: NaN, infinity, a probability outside 0..1.
+        ScoreError: NaN, infinity, a probability outside 0..1, what is no number.
+        InvalidArgument: the kind is unknown.
     """
+    check_choice("score_kind", kind, get_args(ScoreKind))
     return [Score.from_logit(x) if kind == "logit" else Score.from_probability(x) for x in raw]
 
 
 def checked_question(question: str) -> str:
     """The question, or InvalidArgument where there is none."""
-    if not isinstance(question, str) or not question.strip():
+    if not isinstance(question, str):
+        raise InvalidArgument("question", question, "ask something, as a text")
+    if not question.strip():
         raise InvalidArgument("question", question, "ask something; an empty question has no answer")
     return question

@@ -31,6 +31,7 @@ class GateDecision:
         theta: the threshold that was applied to ``Score.value``.
         noise_rate: share of scored passages with a value below theta; 0.0 where none was scored.
         reason: one sentence with the numbers.
+        remedy: what can be done where passages are there and none is kept; None elsewhere.
     """
 
     kept: tuple[int, ...]
@@ -41,6 +42,7 @@ class GateDecision:
     theta: float
     noise_rate: float
     reason: str
+    remedy: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class ThresholdGate:
             self.calibrated.check(scorer.fingerprint)
 
     def admit(self, scores: Sequence[Score | None], scale_known: bool = True) -> GateDecision:
-        """Decide which passages pass.
+        """Decide which passages pass, and hold to the policy.
 
         Args:
             scores: one a passage in retrieval order; None where it was left unscored.
@@ -100,11 +102,32 @@ class ThresholdGate:
         Raises:
             NothingKept: no passage reaches theta and ``on_empty`` is ``raise``.
         """
+        decision = self.decide(scores, scale_known)
+        self.refuse_empty(decision)
+        return decision
+
+    def refuse_empty(self, decision: GateDecision) -> None:
+        """Raise where the policy is to.
+
+        Raises:
+            NothingKept: the decision keeps no passage and ``on_empty`` is ``raise``.
+        """
+        if decision.remedy is not None and self.on_empty == "raise":
+            raise NothingKept(f"{decision.reason} (remedy: {decision.remedy})")
+
+    def decide(self, scores: Sequence[Score | None], scale_known: bool = True) -> GateDecision:
+        """Decide which passages pass, whatever the policy says of none.
+
+        Args:
+            scores: one a passage in retrieval order; None where it was left unscored.
+            scale_known: whether theta is known to mean something on the scores' scale.
+        """
         unscored = tuple(i for i, score in enumerate(scores) if score is None)
         ranks = {i: score.rank for i, score in enumerate(scores) if score is not None}
         # sorted() is stable: ties stay in retrieval order.
         order = sorted(ranks, key=lambda i: -ranks[i])
-        relevant = [i for i in order if _value(scores, i) >= self.threshold]
+        theta = self.threshold
+        relevant = [i for i in order if _value(scores, i) >= theta]
         noise_rate = (len(order) - len(relevant)) / len(order) if order else 0.0
         kept = relevant[: self.max_k]
         on_empty = self.on_empty or ("abstain" if scale_known or self.calibrated is not None else "keep_best")
@@ -112,8 +135,7 @@ class ThresholdGate:
         if below_theta:
             kept = order[:1]
         reason = self._reason(scores, order, relevant, kept)
-        if not kept and scores and on_empty == "raise":
-            raise NothingKept(f"{reason}: lower theta, or set on_empty to abstain or keep_best")
+        remedy = self._remedy(best_known=bool(order)) if scores and not kept else None
         chosen = set(kept)
         return GateDecision(
             kept=tuple(kept),
@@ -124,6 +146,7 @@ class ThresholdGate:
             theta=float(self.threshold),
             noise_rate=noise_rate,
             reason=reason,
+            remedy=remedy,
         )
 
     def _reason(
@@ -137,10 +160,23 @@ class ThresholdGate:
         if relevant:
             capped = f", {len(kept)} kept by max_k" if len(kept) < len(relevant) else ""
             return f"{len(relevant)} of {scored} reach theta {self.threshold:g}{capped}"
-        best = (
-            f"none of {scored} reaches theta {self.threshold:g}; the best has {_value(scores, order[0]):.3g}"
-        )
+        value, theta = _told_apart(_value(scores, order[0]), self.threshold)
+        best = f"none of {scored} reaches theta {theta}; the best has {value}"
         return f"{best} and is kept, below theta" if kept else best
+
+    def _remedy(self, best_known: bool) -> str:
+        if not best_known:
+            return "afford more time, or retrieve fewer passages"
+        if self.calibrated is not None:
+            again = "with a higher recall, " if self.calibrated.recall else ""
+            return f"calibrate theta again, {again}or set on_empty='keep_best'"
+        return "calibrate theta for this scorer and corpus (lara calibrate), or set on_empty='keep_best'"
+
+
+def _told_apart(value: float, theta: float) -> tuple[str, str]:
+    """A value and theta, which differ, with as few digits as show it."""
+    digits = next(digits for digits in range(3, 18) if f"{value:.{digits}g}" != f"{theta:.{digits}g}")
+    return f"{value:.{digits}g}", f"{theta:.{max(digits, 6)}g}"
 
 
 def _value(scores: Sequence[Score | None], position: int) -> float:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import io
+import itertools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePosixPath
+from typing import BinaryIO, TypeGuard
 
 from lara_plugins.errors import IngestError, MissingExtra
+from lara_plugins.ingestion.cleaning import Removed, clean, without_repeated_lines
 from lara_plugins.passages import MetadataValue
+from lara_plugins.retrieval.filters import RESERVED
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),  # first, because it begins with UTF-16's
@@ -25,7 +28,7 @@ _MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A text that stands on its own in its file: all of it, a page, a row or a record.
+    """A text that stands on its own in its file: all of it, a page or a record.
 
     Args:
         text: what it says.
@@ -33,6 +36,7 @@ class Part:
         metadata: what else the file says about it.
         record: whether it is one passage as it stands; else it is split where it is long.
         id: the identity that the file itself gives to a record; "" where it gives none.
+        delimiter: what stands between the values of a row, where it is a table; else "".
     """
 
     text: str
@@ -40,103 +44,112 @@ class Part:
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
     record: bool = False
     id: str = ""
+    delimiter: str = ""
 
 
 @dataclass(slots=True)
 class Document:
-    """The parts of a file, and what of it could not be read, each with its reason."""
+    """The parts of a file, and what of it was left out.
 
-    parts: list[Part] = field(default_factory=list)
+    Attributes:
+        parts: one after the other; records are read only as they are asked for.
+        problems: what could not be read, each with its reason; of records, so far.
+        removed: the page headers and footers that are in no part.
+    """
+
+    parts: Iterable[Part]
     problems: list[str] = field(default_factory=list)
+    removed: tuple[Removed, ...] = ()
 
 
-def read_document(path: Path, data: bytes) -> Document:
+def read_document(name: str, file: BinaryIO) -> Document:
     """The text of a file, by the ending of its name.
 
     ====== ==================================================================================
     .txt   the text; also .text
     .md    the text, split at its headings; also .markdown
-    .csv   a row a passage, as "column: value" lines under the file's name; the first row
-           names the columns
+    .csv   the rows, split in groups under the first row, with the file's name as heading
     .jsonl a passage a line, as in the BEIR layout: an object with ``text``, and, where given,
            ``title`` (the heading) and ``_id``, a string or a whole number, which stands in the
            metadata as a string so that relevance judgements find it; other fields that are
-           strings, numbers or true or false become metadata
-    .pdf   a page at a time, its number in the metadata (``page``, from 1)
+           strings, numbers, true or false, or lists of strings become metadata
+    .pdf   a page at a time, its number in the metadata (``page``, from 1), without the lines
+           that its pages begin or end with
     ====== ==================================================================================
 
+    A .jsonl file is read line by line, any other one is held whole.
+
     Args:
-        path: its name; the file is not opened.
-        data: its content.
+        name: its name or URL.
+        file: its content; it must stay open while records are read.
 
     Raises:
         IngestError: there is no text to be had from it, and why.
         MissingExtra: it is a PDF and pypdf is not installed.
     """
+    path = PurePosixPath(name)
     read = READERS.get(path.suffix.lower())
     if read is None:
         raise IngestError(f"is not read: only {', '.join(sorted(READERS))} files are")
-    if not data.strip():
-        raise IngestError("is empty")
-    document = read(path, data)
-    document.parts = [part for part in document.parts if part.text.strip()]
-    if not document.parts and not document.problems:
+    return read(path, file)
+
+
+def _read_text(path: PurePosixPath, file: BinaryIO) -> Document:
+    text = _decoded(_whole(file))
+    return Document([Part(text)], removed=clean(text).removed)  # splitting it cleans it
+
+
+def _read_csv(path: PurePosixPath, file: BinaryIO) -> Document:
+    text = _decoded(_whole(file))
+    first, _, rows = text.partition("\n")
+    if not rows.strip():
         raise IngestError("holds no text")
-    return document
-
-
-def _read_text(path: Path, data: bytes) -> Document:
-    return Document([Part(_decoded(data))])
-
-
-def _read_csv(path: Path, data: bytes) -> Document:
-    text = _decoded(data)
-    delimiter = max(",;\t|", key=text.partition("\n")[0].count)
-    try:
-        names, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    except (csv.Error, ValueError) as error:
-        raise IngestError(f"is no CSV: {error}") from error
     heading = path.stem.replace("-", " ").replace("_", " ").strip()
-    document = Document()
-    for number, row in enumerate(rows, start=2):
-        if len(row) > len(names):
-            document.problems.append(f"row {number}: {len(row)} values for {len(names)} columns")
-            continue
-        cells = [
-            f"{name.strip()}: {value.strip()}"
-            for name, value in zip(names, row, strict=False)
-            if value.strip()
-        ]
-        document.parts.append(Part("\n".join(cells), heading, {"row": number}, record=True))
+    return Document([Part(text, heading, delimiter=max(",;\t|", key=first.count))])
+
+
+def _read_jsonl(path: PurePosixPath, file: BinaryIO) -> Document:
+    document = Document([])
+    document.parts = _records(_lines(file), document.problems)
     return document
 
 
-def _read_jsonl(path: Path, data: bytes) -> Document:
-    document = Document()
+def _records(lines: Iterable[bytes], problems: list[str]) -> Iterator[Part]:
+    """The records of a .jsonl file; those without an identity get their line's number."""
     seen: set[str] = set()
-    for number, line in enumerate(_decoded(data).split("\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            part = _record(json.loads(line))
+            part = _record(json.loads(line.decode()), f"line-{number}")
+        except UnicodeDecodeError as error:
+            problems.append(f"line {number}: is no UTF-8 text (byte {error.start})")
         except json.JSONDecodeError:
-            document.problems.append(f"line {number}: is no JSON")
+            problems.append(f"line {number}: is no JSON")
         except (ValueError, RecursionError):  # Python's own limits, against texts made to exhaust it
-            document.problems.append(f"line {number}: a number is too long or the nesting too deep")
+            problems.append(f"line {number}: a number is too long or the nesting too deep")
         except IngestError as error:
-            document.problems.append(f"line {number}: {error}")
+            problems.append(f"line {number}: {error}")
         else:
             if part.id in seen:
-                document.problems.append(f"line {number}: _id {part.id!r} stands in an earlier line")
+                problems.append(f"line {number}: _id {part.id!r} stands in an earlier line")
                 continue
-            if part.id:
-                seen.add(part.id)
-            document.parts.append(part)
-    return document
+            seen.add(part.id)
+            yield part
 
 
-def _record(fields: object) -> Part:
-    """One line of a .jsonl file."""
+def _lines(file: BinaryIO) -> Iterable[bytes]:
+    """The lines of a text in UTF-8; one at a time where the file is in it."""
+    first = file.readline()
+    if any(first.startswith(mark) for mark, _ in _MARKS):
+        return _decoded(first + file.read()).encode().split(b"\n")
+    if b"\0" in first:
+        raise IngestError("is binary, not text")
+    return itertools.chain([first.removeprefix(codecs.BOM_UTF8)], file)
+
+
+def _record(fields: object, place: str) -> Part:
+    """One line of a .jsonl file; ``place`` is its identity where it gives none."""
     if not isinstance(fields, dict):
         raise IngestError("is no JSON object")
     given = {name: value for name, value in fields.items() if value is not None}
@@ -147,24 +160,45 @@ def _record(fields: object) -> Part:
         raise IngestError('"title" must be a string')
     if not isinstance(identity, str | int) or isinstance(identity, bool):
         raise IngestError('"_id" must be a string or a whole number')
-    metadata = {name: value for name, value in given.items() if _plain(value)}
+    metadata = storable(given)
     if id_ := str(identity).strip():
         metadata["_id"] = id_
     try:
         json.dumps([text, title, metadata], ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise IngestError("holds half of a surrogate pair") from error
-    return Part(text, title.strip(), metadata, record=True, id=id_)
+    return Part(text, title.strip(), metadata, record=True, id=id_ or place)
 
 
-def _plain(value: object) -> bool:
-    """Whether every index can store it."""
+def storable(metadata: Mapping[str, object], without: Collection[str] = ()) -> dict[str, MetadataValue]:
+    """What of some metadata every index can store: strings, numbers, true or false, lists of strings.
+
+    Keys that begin with "lara_" or "$" are left out: indexes and their filters have them for themselves.
+
+    Args:
+        metadata: what a file or a loader says.
+        without: keys that are left out.
+    """
+    return {
+        name: value
+        for name, value in metadata.items()
+        if isinstance(name, str)
+        and name not in without
+        and not name.startswith((RESERVED, "$"))
+        and _is_storable(value)
+    }
+
+
+def _is_storable(value: object) -> TypeGuard[MetadataValue]:
     if isinstance(value, float):
         return math.isfinite(value)
+    if isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
     return isinstance(value, str | bool) or (isinstance(value, int) and abs(value) < 2**63)
 
 
-def _read_pdf(path: Path, data: bytes) -> Document:
+def _read_pdf(path: PurePosixPath, file: BinaryIO) -> Document:
+    data = _whole(file)
     try:
         import pypdf  # noqa: PLC0415
     except ImportError as error:
@@ -175,13 +209,19 @@ def _read_pdf(path: Path, data: bytes) -> Document:
     # is complete. Nothing is hidden: the file stands in the report with this reason.
     except Exception as error:
         raise IngestError(f"is a PDF that cannot be read: {str(error) or type(error).__name__}") from error
-    document = Document()
-    for number, text in enumerate(pages, start=1):
-        printable = text.encode("utf-8", "replace").decode()  # a broken font yields lone surrogates
-        document.parts.append(Part(printable, metadata={"page": number}))
-    if not any(part.text.strip() for part in document.parts):
+    # A broken font yields lone surrogates.
+    pages, removed = without_repeated_lines([page.encode("utf-8", "replace").decode() for page in pages])
+    if not any(page.strip() for page in pages):
         raise IngestError("is a PDF without text: scanned pages need text recognition first")
-    return document
+    parts = [Part(text, metadata={"page": number}) for number, text in enumerate(pages, 1) if text.strip()]
+    return Document(parts, removed=removed)
+
+
+def _whole(file: BinaryIO) -> bytes:
+    data = file.read()
+    if not data.strip():
+        raise IngestError("is empty")
+    return data
 
 
 def _decoded(data: bytes) -> str:
@@ -198,7 +238,7 @@ def _decoded(data: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-READERS: Mapping[str, Callable[[Path, bytes], Document]] = {
+READERS: Mapping[str, Callable[[PurePosixPath, BinaryIO], Document]] = {
     ".txt": _read_text,
     ".text": _read_text,
     ".md": _read_text,

@@ -1,43 +1,61 @@
-"""The answer: route the question, make the loop that answers it, record what it came to."""
+"""The answer: route the question, tell what time there is to ask, record what answering came to."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lara_plugins.answering import (
     NO_ANSWER,
     Answer,
-    Fits,
+    AskRecord,
+    Emit,
     Loop,
     SecondsFor,
     abstention_text,
-    always_fits,
-    answer_in_one_call,
-    answer_sequentially,
     no_time,
-    refine_in_threes,
 )
 from lara_plugins.budget import Call, LatencyModel, PerChunkLatency, TokenCounter, conservative_tokens
 from lara_plugins.passages import Passage
-from lara_plugins.query import QueryState
-from lara_plugins.question import SINGLE_VALUES, QuestionShape, Route, parse_question, route
+from lara_plugins.query import QueryState, tell_listeners
+from lara_plugins.question import (
+    DEFAULT_LIMITS,
+    Limits,
+    QuestionParser,
+    QuestionShape,
+    Route,
+    default_parser,
+    route,
+)
 from lara_plugins.trace import finite
 
 
-def run_route(state: QueryState, question: str, passages: Sequence[Passage]) -> tuple[QuestionShape, Route]:
+def run_route(
+    state: QueryState,
+    question: str,
+    passages: Sequence[Passage],
+    parser: QuestionParser | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tuple[QuestionShape, Route]:
     """Choose how the question is answered over the passages that are sent.
+
+    Args:
+        state: the query's state.
+        question: the user's question.
+        passages: the Send_List.
+        parser: reads the question's shape; by default that of the package's lexicons.
+        limits: the routing table.
 
     Raises:
         InvalidArgument: the question is empty.
     """
     began = state.clock.now()
-    shape = parse_question(question)
+    shape = (parser or default_parser()).parse(question)
     scored = [state.scores.get(passage.id) for passage in passages]
     # A part after the gate may have added passages; how close scores lie can then not be told.
     scores = [score for score in scored if score is not None] if None not in scored else []
     tokens = [conservative_tokens(passage.content) for passage in passages]
-    chosen = route(shape, scores, tokens)
+    chosen = route(shape, scores, tokens, limits)
     state.trace.record(
         "route",
         chosen.reason,
@@ -48,8 +66,15 @@ def run_route(state: QueryState, question: str, passages: Sequence[Passage]) -> 
         decomposition=shape.decomposition,
         language=shape.language,
         parsed_by=shape.rule,
+        max_calls=chosen.max_calls,
+        max_tokens=chosen.max_tokens,
     )
     return shape, chosen
+
+
+def latency_of(state: QueryState, latency: LatencyModel | None) -> LatencyModel:
+    """The model that is given, or that of the query's budget, or 0.1 s a passage."""
+    return latency or state.latency or PerChunkLatency()
 
 
 def asking_time(
@@ -65,7 +90,7 @@ def asking_time(
     if any(passage.id in state.over_budget for passage in passages):
         return math.inf, no_time
 
-    model = latency or state.latency or PerChunkLatency()
+    model = latency_of(state, latency)
 
     def seconds_for(shown: Sequence[Passage]) -> float:
         tokens = sum(count_tokens(passage.content) for passage in shown)
@@ -74,46 +99,20 @@ def asking_time(
     return state.clock.time_left(), seconds_for
 
 
-def answer_loop(
-    state: QueryState,
-    question: str,
-    passages: Sequence[Passage],
-    latency: LatencyModel | None = None,
-    fits: Fits = always_fits,
-) -> Loop:
-    """Route the question over the passages that are sent: the loop that answers it.
-
-    Args:
-        state: the query's state with its deadline.
-        question: the user's question.
-        passages: the Send_List.
-        latency: predicts the seconds of an ask; by default the budget's model, or 0.1 s a passage.
-        fits: whether passages fit one prompt.
-
-    Raises:
-        InvalidArgument: the question is empty.
-    """
-    shape, chosen = run_route(state, question, passages)
-    time_left, seconds_for = asking_time(state, passages, latency)
-    if chosen.regime == "sequential":
-        return answer_sequentially(question, passages, time_left, seconds_for, fits=fits)
-    if chosen.regime == "batch":
-        return answer_in_one_call(question, passages, time_left, seconds_for, fits=fits)
-    single = shape.answer_shape in SINGLE_VALUES and shape.decomposition == "single"
-    return refine_in_threes(question, passages, time_left, seconds_for, stop_when_complete=single, fits=fits)
-
-
 def record_answer(state: QueryState, answer: Answer) -> None:
-    """Write what answering came to into the trace."""
+    """Write what answering came to, and the typed answer, into the trace."""
     usage = answer.usage
+    state.trace.answer = answer.evidence.model_dump(mode="json")
     state.trace.record(
         "answer",
         f"{answer.calls} calls, {answer.outcome}",
-        sum(record.seconds for record in answer.trace),
+        _in_sequence(answer.trace, lambda record: record.seconds),
+        predicted=_in_sequence(answer.trace, lambda record: record.predicted),
         outcome=answer.outcome,
         calls=answer.calls,
         repairs=answer.repairs,
         replayed=answer.replayed,
+        escalated=answer.escalated,
         answer_found=answer.evidence.answer_found,
         complete_answer_found=answer.evidence.complete_answer_found,
         confidence=answer.evidence.confidence,
@@ -140,14 +139,37 @@ def record_answer(state: QueryState, answer: Answer) -> None:
     )
     for note in answer.notes:
         state.trace.note(note)
+    tell_listeners(state)
 
 
-def abstain(state: QueryState) -> Answer:
-    """The answer where no passage is left: no ask, the reason, and the best passages as sources."""
+def _in_sequence(records: Sequence[AskRecord], seconds: Callable[[AskRecord], float]) -> float:
+    """The seconds of all asks; of those made at once the longest counts."""
+    total = longest = 0.0
+    for record in records:
+        if not record.beside:
+            total += longest
+            longest = 0.0
+        longest = max(longest, seconds(record))
+    return total + longest
+
+
+def abstain(state: QueryState, sources: int | None = None) -> Answer:
+    """The answer where no passage is left: no ask, and the reason.
+
+    Args:
+        state: the query's state.
+        sources: how many of the best passages are shown as sources; None for all of them.
+    """
     reason = state.empty_reason or _nothing_left(state)
-    return Answer(
-        NO_ANSWER, calls=0, repairs=0, outcome="no_passages", text=abstention_text(reason, len(state.best))
-    )
+    shown = len(state.best) if sources is None else sources
+    return Answer(NO_ANSWER, calls=0, repairs=0, outcome="no_passages", text=abstention_text(reason, shown))
+
+
+def abstention(state: QueryState, sources: int | None = None) -> Loop:
+    """The loop that asks nothing, for a driver; as ``abstain``."""
+    answered = abstain(state, sources)
+    yield Emit(answered.text)
+    return answered
 
 
 def _nothing_left(state: QueryState) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,14 +10,15 @@ from functools import lru_cache
 from lara_plugins.gate import (
     DEFAULT_THETA,
     FEW_CANDIDATES,
-    GATE_SHARE,
     GateDecision,
     Scorer,
     ThresholdGate,
     score_in_time,
 )
 from lara_plugins.passages import Passage, Score
+from lara_plugins.phases.shares import gate_seconds
 from lara_plugins.query import QueryState
+from lara_plugins.trace import finite
 
 BEST_SHOWN = 3
 """Passages that stand as sources where nothing was sent."""
@@ -50,27 +50,26 @@ def run_gate(
         CalibrationMismatch: theta was calibrated for another scorer.
         InvalidArgument: the question is empty.
         ScoreError: the scorer returned something that is not a score.
-        NothingKept: no passage is kept and the policy is to raise.
+        NothingKept: no passage is kept and the policy is to raise; the trace has the decision.
     """
     gate.check(scorer)
     clock = state.clock
     began = clock.now()
-    allowed = math.inf if clock.afford is None else min(clock.time_left(), GATE_SHARE * clock.afford)
+    allowed = gate_seconds(state, passages)
     texts = [passage.content for passage in passages]
     scored = score_in_time(scorer, question, texts, lambda: allowed - (clock.now() - began))
     state.candidates = len(passages)
-    decision = gate.admit(scored.scores, scorer.scale_known)
+    decision = gate.decide(scored.scores, scorer.scale_known)
     by_rank = (*decision.kept, *decision.dropped)
     state.best = tuple(passages[i] for i in (by_rank or range(len(passages)))[:BEST_SHOWN])
     state.scores = {passages[i].id: score for i in decision.kept if (score := scored.scores[i]) is not None}
     below = sum(score is not None and score.value < decision.theta for score in scored.scores)
     best = None if decision.best is None else scored.scores[decision.best]
-    empty = bool(passages) and not decision.kept
-    remedy = _remedy(gate, decision) if empty else None
     state.trace.record(
         "gate",
         decision.reason,
         clock.now() - began,
+        allowed=finite(allowed),
         candidates=len(passages),
         kept=len(decision.kept),
         below_theta=below,
@@ -82,7 +81,7 @@ def run_gate(
         truncated=len(scored.truncated),
         kept_below_theta=decision.below_theta,
         scorer=scorer.fingerprint,
-        remedy=remedy,
+        remedy=decision.remedy,
     )
     if gate.theta == DEFAULT_THETA and not scorer.scale_known:
         state.trace.note(
@@ -103,19 +102,10 @@ def run_gate(
         state.trace.note(
             f"the gate had {len(passages)} candidates: retrieve 50 to 200, so that it has a choice"
         )
-    if remedy is not None:
-        state.leave_empty(decision.reason, remedy)
+    if decision.remedy is not None:
+        state.leave_empty(decision.reason, decision.remedy)
+    gate.refuse_empty(decision)
     return Gated(decision, scored.scores)
-
-
-def _remedy(gate: ThresholdGate, decision: GateDecision) -> str:
-    """What can be done where nothing is kept."""
-    if decision.best is None:
-        return "afford more time, or retrieve fewer passages"
-    if gate.calibrated is not None:
-        again = "with a higher recall, " if gate.calibrated.recall else ""
-        return f"calibrate theta again, {again}or set on_empty='keep_best'"
-    return "calibrate theta for this scorer and corpus (lara calibrate), or set on_empty='keep_best'"
 
 
 @lru_cache(maxsize=1024)

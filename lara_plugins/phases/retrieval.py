@@ -5,42 +5,72 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from lara_plugins.arguments import check_count
 from lara_plugins.gate import checked_question
+from lara_plugins.phases.hyde import HypothesisWriter, arun_hyde, run_hyde
 from lara_plugins.query import QueryState
-from lara_plugins.retrieval import HybridIndex, Match, RetrievalPlan, retrieval_plan
+from lara_plugins.retrieval import Filter, HybridIndex, Match, RetrievalPlan, SearchSettings, retrieval_plan
+
+_DEFAULTS = SearchSettings()
 
 
 def run_retrieval(
-    state: QueryState, question: str, index: HybridIndex, limit: int | None = None, alpha: float | None = None
+    state: QueryState,
+    question: str,
+    index: HybridIndex,
+    settings: SearchSettings = _DEFAULTS,
+    hyde: HypothesisWriter | None = None,
 ) -> list[Match]:
     """Find the candidates, best first, as the plan for the index's size says.
 
     Args:
         state: the query's state.
         question: the user's question.
-        index: where passages are found.
-        limit: so many candidates in place of the plan's pool.
-        alpha: weight of the dense half in place of the plan's.
+        index: where passages are found, in the namespace that the settings name.
+        settings: what is given in place of the plan's, and the filter.
+        hyde: writes a hypothetical answer that is embedded densely in place of the question.
 
     Raises:
-        InvalidArgument: the question is empty, ``limit`` is below 1, ``alpha`` outside 0..1.
+        InvalidArgument: the question is empty.
     """
     began = state.clock.now()
-    search = _planned(question, index, limit, alpha)
-    matches = index.search(question, limit=search.limit, alpha=search.plan.alpha) if search.size else []
+    search = _planned(question, index, settings)
+    hypothesis = run_hyde(state, question, hyde) if hyde is not None and search.embeds else None
+    matches = (
+        index.search(
+            question,
+            limit=search.limit,
+            alpha=search.plan.alpha,
+            dense_text=hypothesis,
+            filter=search.filter,
+        )
+        if search.size
+        else []
+    )
     return _retrieved(state, search, matches, state.clock.now() - began)
 
 
 async def arun_retrieval(
-    state: QueryState, question: str, index: HybridIndex, limit: int | None = None, alpha: float | None = None
+    state: QueryState,
+    question: str,
+    index: HybridIndex,
+    settings: SearchSettings = _DEFAULTS,
+    hyde: HypothesisWriter | None = None,
 ) -> list[Match]:
     """As ``run_retrieval``, without blocking the event loop."""
     began = state.clock.now()
     # Counting asks the index, which may wait for a lock or a network.
-    search = await asyncio.to_thread(_planned, question, index, limit, alpha)
+    search = await asyncio.to_thread(_planned, question, index, settings)
+    hypothesis = await arun_hyde(state, question, hyde) if hyde is not None and search.embeds else None
     matches = (
-        await index.asearch(question, limit=search.limit, alpha=search.plan.alpha) if search.size else []
+        await index.asearch(
+            question,
+            limit=search.limit,
+            alpha=search.plan.alpha,
+            dense_text=hypothesis,
+            filter=search.filter,
+        )
+        if search.size
+        else []
     )
     return _retrieved(state, search, matches, state.clock.now() - began)
 
@@ -50,15 +80,27 @@ class _Search:
     size: int
     limit: int
     plan: RetrievalPlan
+    filter: Filter | None
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the dense half counts, so that another text for it makes a difference."""
+        return self.size > 0 and self.plan.alpha > 0
 
 
-def _planned(question: str, index: HybridIndex, limit: int | None, alpha: float | None) -> _Search:
+def _planned(question: str, index: HybridIndex, settings: SearchSettings) -> _Search:
     checked_question(question)
-    if limit is not None:
-        check_count("limit", limit, "give the most candidates to find, 1 or more, or None")
     size = index.count()
-    plan = retrieval_plan(size, alpha=alpha, alpha_ceiling=index.alpha_ceiling)
-    return _Search(size, plan.pool_size if limit is None else limit, plan)
+    plan = retrieval_plan(
+        size,
+        alpha=settings.alpha,
+        top_k=settings.top_k,
+        pool=settings.pool,
+        alpha_ceiling=index.alpha_ceiling,
+        alpha_floor=index.alpha_floor,
+    )
+    limit = plan.pool_size if settings.limit is None else settings.limit
+    return _Search(size, limit, plan, settings.filter)
 
 
 def _retrieved(state: QueryState, search: _Search, matches: list[Match], seconds: float) -> list[Match]:
@@ -70,8 +112,13 @@ def _retrieved(state: QueryState, search: _Search, matches: list[Match], seconds
         found=len(matches),
         limit=search.limit,
         alpha=search.plan.alpha,
+        filtered=bool(search.filter),
     )
-    if not matches:
+    if matches:
+        return matches
+    if search.size and search.filter:
+        state.leave_empty("no passage passes the filter", "widen the filter")
+    else:
         reason = "no passage was found" if search.size else "the index holds no passage"
         state.leave_empty(reason, "ingest documents that hold the answer")
     return matches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from lara_plugins.question.lexicon import FOLDER, Lexicon
@@ -14,8 +14,10 @@ UNSUPPORTED = "und"
 """ISO 639-2 code for a language that is not determined."""
 
 _READ = 2_000
+_MARKER, _CONTENT = 2, 1
+"""Votes of a frequent word, and of a word of a vocabulary: names travel between languages."""
 _FIRST_WORD = 3
-"""Votes of the first word: names and titles in another language stand further back."""
+"""How many times the first word counts: names and titles in another language stand further back."""
 
 _WORD = re.compile(r"[^\W\d_]+")
 _SCRIPTS = (
@@ -28,39 +30,70 @@ _SCRIPTS = (
 _BY_SCRIPT = {"kana": "ja", "han": "zh", "devanagari": "hi"}
 
 
-def detect_language(text: str, lexicons: Sequence[Lexicon]) -> str:
-    """The language of ``text``: ISO 639-1 code of one of ``lexicons``, or "und".
+class LanguageDetector:
+    """Tells the languages of some lexicons apart.
 
     Kana, Han and Devanagari tell by themselves. Among languages in Latin script the one with
-    the most marker words wins; those of unsupported languages take part, so that they are not
-    taken for a supported one. Words that mark no language ("session timeout") count as English.
+    the most marker words, and words of its vocabularies, wins; those of unsupported languages
+    take part, so that they are not taken for a supported one. Words that mark no language
+    ("session timeout") count as English.
+
+    Args:
+        lexicons: one a language.
     """
-    text = text[:_READ]
-    supported = {lexicon.language for lexicon in lexicons}
-    count = {name: len(pattern.findall(text)) for name, pattern in _SCRIPTS}
-    if 2 * (count["kana"] + count["han"]) >= count["latin"] and count["kana"] + count["han"] > 0:
-        found = _BY_SCRIPT["kana" if count["kana"] else "han"]
-        return found if found in supported else UNSUPPORTED
-    if 2 * count["devanagari"] >= count["latin"] and count["devanagari"] > 0:
-        return "hi" if "hi" in supported else UNSUPPORTED
-    if 2 * count["latin"] < count["letter"]:
-        return next((x.language for x in lexicons if _votes(text, x.markers)), UNSUPPORTED)
-    votes = {lexicon.language: _votes(text, lexicon.markers) for lexicon in lexicons}
-    others = max((_votes(text, markers) for markers in _unsupported_markers()), default=0)
-    best = max(votes.values(), default=0)
-    if best < others or (best == 0 and "en" not in supported):
-        return UNSUPPORTED
-    return next(x for x in sorted(votes, key=lambda x: x != "en") if votes[x] == best)
 
+    def __init__(self, lexicons: Sequence[Lexicon]) -> None:
+        supported = {lexicon.language: lexicon.markers for lexicon in lexicons}
+        # English first, then as given: of two languages with equal votes the earlier wins.
+        self._languages = sorted(supported, key=lambda language: language != "en")
+        self._votes_of: dict[str, list[tuple[str, int]]] = {}
+        for language, markers in (*supported.items(), *_unsupported_markers().items()):
+            self._count(markers, language, _MARKER)
+        for lexicon in lexicons:
+            self._count(lexicon.content_words - lexicon.markers, lexicon.language, _CONTENT)
 
-def _votes(text: str, markers: frozenset[str]) -> int:
-    words = [fold(word) for word in _WORD.findall(text)]
-    first = sum(word in markers for word in words[:1])
-    return first * _FIRST_WORD + sum(word in markers for word in words[1:])
+    def detect(self, text: str) -> str:
+        """The language of ``text``: ISO 639-1 code of one of the lexicons, or "und"."""
+        text = text[:_READ]
+        if text.isascii():
+            return self._by_markers(text)
+        count = {name: len(pattern.findall(text)) for name, pattern in _SCRIPTS}
+        if 2 * (count["kana"] + count["han"]) >= count["latin"] and count["kana"] + count["han"] > 0:
+            return self._if_supported(_BY_SCRIPT["kana" if count["kana"] else "han"])
+        if 2 * count["devanagari"] >= count["latin"] and count["devanagari"] > 0:
+            return self._if_supported("hi")
+        if 2 * count["latin"] < count["letter"]:
+            votes = self._votes(text)
+            return next((language for language in self._languages if language in votes), UNSUPPORTED)
+        return self._by_markers(text)
+
+    def _count(self, words: Iterable[str], language: str, votes: int) -> None:
+        for word in words:
+            self._votes_of.setdefault(word, []).append((language, votes))
+
+    def _if_supported(self, language: str) -> str:
+        return language if language in self._languages else UNSUPPORTED
+
+    def _by_markers(self, text: str) -> str:
+        votes = self._votes(text)
+        best = max(votes.values(), default=0)
+        winners = [language for language in self._languages if votes.get(language, 0) == best]
+        if not winners or (best == 0 and "en" not in winners):
+            return UNSUPPORTED
+        return winners[0]
+
+    def _votes(self, text: str) -> dict[str, int]:
+        votes: dict[str, int] = {}
+        times = _FIRST_WORD
+        for word in _WORD.findall(fold(text)):
+            for language, count in self._votes_of.get(word, ()):
+                votes[language] = votes.get(language, 0) + times * count
+            times = 1
+        return votes
 
 
 @cache
-def _unsupported_markers() -> tuple[frozenset[str], ...]:
+def _unsupported_markers() -> dict[str, frozenset[str]]:
     place = FOLDER / "unsupported" / "markers.toml"
     lists: dict[str, list[str]] = tomllib.loads(place.read_text(encoding="utf-8"))
-    return tuple(frozenset(map(fold, words)) for words in lists.values())
+    return {f"{UNSUPPORTED}-{language}": frozenset(map(fold, words)) for language, words in lists.items()}

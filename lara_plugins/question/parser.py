@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from functools import cache
 
 from lara_plugins.errors import InvalidArgument
-from lara_plugins.question.languages import UNSUPPORTED, detect_language
+from lara_plugins.question.languages import UNSUPPORTED, LanguageDetector
 from lara_plugins.question.lexicon import Lexicon, default_lexicons
-from lara_plugins.question.reading import read
-from lara_plugins.question.shape import AnswerShape, Decomposition, QuestionShape
+from lara_plugins.question.reading import Reading, read
+from lara_plugins.question.rules import CompiledRule, Rule
+from lara_plugins.question.shape import QuestionShape
 
 _LANGUAGE_CODE = re.compile(r"([a-z]{2,3})(?:[-_][a-z0-9]+)*", re.IGNORECASE)
 
@@ -20,8 +21,12 @@ class QuestionParser:
 
     A new rule, a language or a changed lexicon is an argument::
 
-        english = load_lexicon("en").with_rules(Rule("ticket", "entity", r"ticket number"))
+        ticket = Rule("ticket", r"ticket number", answer_shape="entity")
+        english = load_lexicon("en").with_rules(ticket)
         parser = QuestionParser([english, load_lexicon(Path("nl.toml"))])
+
+    To keep the other languages, give ``default_lexicons()`` beside a new one. A lexicon's file is
+    TOML with the fields of ``Lexicon``; those of the package, beside this module, are examples.
 
     Args:
         lexicons: one a language; by default those of the package.
@@ -36,15 +41,16 @@ class QuestionParser:
         if not self.lexicons or len(self._by_language) < len(self.lexicons):
             languages = [lexicon.language for lexicon in self.lexicons]
             raise InvalidArgument("lexicons", languages, "give at least one lexicon and one a language")
+        self._detector = LanguageDetector(self.lexicons)
         if lexicons is not None:
             for lexicon in self.lexicons:
-                _ = lexicon.compiled
+                lexicon.load()
 
     def parse(self, text: str, language: str | None = None) -> QuestionShape:
         """The shape of one question; see ``parse_question``."""
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument("text", text, "give the question's words")
-        code = detect_language(text, self.lexicons) if language is None else _primary(language)
+        code = self._detector.detect(text) if language is None else _primary(language)
         lexicon = self._by_language.get(code)
         if lexicon is None:
             return QuestionShape("unknown", "single", UNSUPPORTED, "unsupported-language", (0, len(text)))
@@ -69,17 +75,18 @@ def parse_question(text: str, language: str | None = None) -> QuestionShape:
     Raises:
         InvalidArgument: ``text`` is empty, or ``language`` is no language code.
     """
-    return _default_parser().parse(text, language)
+    return default_parser().parse(text, language)
 
 
 def load_parser() -> None:
     """Read and compile the lexicons now, so that no question pays for it."""
-    for lexicon in _default_parser().lexicons:
-        _ = lexicon.compiled
+    for lexicon in default_parser().lexicons:
+        lexicon.load()
 
 
 @cache
-def _default_parser() -> QuestionParser:
+def default_parser() -> QuestionParser:
+    """The parser over the lexicons of the package."""
     return QuestionParser()
 
 
@@ -92,17 +99,23 @@ def _primary(language: str) -> str:
 
 def _shape(text: str, lexicon: Lexicon) -> QuestionShape:
     reading = read(text, lexicon)
-    shape: AnswerShape | None = None
-    decomposition: Decomposition | None = None
-    shape_rule = parts_rule = ("no-rule", (0, len(text)))
-    for compiled in lexicon.compiled:
-        rule = compiled.rule
-        decided = shape if rule.decomposition is None else decomposition
-        if decided is None and (found := compiled.find(reading.text)):
-            fired = rule.name, reading.span(*found)
-            if rule.decomposition is None:
-                shape, shape_rule = rule.answer_shape, fired
-            else:
-                decomposition, parts_rule = rule.decomposition, fired
-    name, span = shape_rule if decomposition in (None, "single") else parts_rule
-    return QuestionShape(shape or "unknown", decomposition or "single", lexicon.language, name, span)
+    words = reading.words
+    asks_for = _first_to_fire(lexicon.shape_rules, reading, words)
+    parts = _first_to_fire(lexicon.decomposition_rules, reading, words)
+    answer_shape = asks_for[0].answer_shape if asks_for else None
+    decomposition = parts[0].decomposition if parts else None
+    decides = asks_for if decomposition in (None, "single") else parts
+    name, span = (decides[0].name, decides[1]) if decides else ("no-rule", (0, len(text)))
+    return QuestionShape(answer_shape or "unknown", decomposition or "single", lexicon.language, name, span)
+
+
+def _first_to_fire(
+    rules: Sequence[CompiledRule], reading: Reading, words: frozenset[str]
+) -> tuple[Rule, tuple[int, int]] | None:
+    """The first rule that fires and the place of its words in the question."""
+    for compiled in rules:
+        if compiled.needs and compiled.needs.isdisjoint(words):
+            continue
+        if found := compiled.find(reading.text):
+            return compiled.rule, reading.span(*found)
+    return None

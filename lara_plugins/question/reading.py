@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ READ_AT_EACH_END = 2_000
 An ask stands before or after what is pasted with it, and the cost stays bounded."""
 
 _PIECE = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|\s+|.", re.DOTALL)
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 _QUOTED = re.compile(r"[\"“„«][^\"“”„«»]{1,200}[\"”“»]|「[^」]{1,200}」|『[^』]{1,200}』")
 _WHOLLY_QUOTED = 0.8
 _SENTENCE_ENDS = frozenset("?？!！;；。।…")
@@ -23,8 +25,8 @@ _LIKE_SPACE = frozenset('"“”„«»「」『』¶¿¡*#`()[]|_')
 _ABBREVIATION = re.compile(r"\w|mr|mrs|ms|dr|prof|st|no|nr|art|vs|cf|inc|ltd|approx|max|min|etc|bzw|usw|sra?")
 _MOST_OPENINGS = 8
 
-Placed = tuple[str, int, int]
-"""A character that is read, and where in the text it comes from: start and end."""
+Piece = tuple[str, int, int]
+"""Characters that are read, and where in the text they come from: start and end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,52 +35,73 @@ class Reading:
 
     Args:
         text: what the rules search: one sentence a line, ``¶`` where an ask begins.
-        places: for each character of ``text`` its start and end in the question.
+        pieces: what was read, in order; together they are ``text`` without its ``¶``.
+        marks: where in ``text`` each ``¶`` stands.
     """
 
     text: str
-    places: tuple[tuple[int, int], ...] = field(repr=False)
+    pieces: tuple[Piece, ...] = field(repr=False)
+    marks: tuple[int, ...] = field(repr=False)
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The words and the signs that are read."""
+        return frozenset(_TOKEN.findall(self.text))
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Where ``text[start:end]`` stands in the question."""
-        places = [place for place in self.places[start:end] if place[0] < place[1]]
-        return (min(place[0] for place in places), max(place[1] for place in places)) if places else (0, 0)
+        marks_before = bisect_left(self.marks, start), bisect_left(self.marks, end)
+        places = list(self._places(start - marks_before[0], end - marks_before[1]))
+        return (places[0][0], places[-1][1]) if places else (0, 0)
+
+    def _places(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        offset = 0
+        for piece, begin, stop in self.pieces:
+            first, last = max(start - offset, 0), min(end - offset, len(piece))
+            if first < last and begin < stop:
+                # A piece that reads as it is typed is placed letter by letter.
+                exact = len(piece) == stop - begin
+                yield (begin + first, begin + last) if exact else (begin, stop)
+            offset += len(piece)
 
 
 def read(question: str, lexicon: Lexicon) -> Reading:
     """Fold, mend and split ``question``, and mark where its asks begin."""
     sentences = list(_sentences(question, lexicon.substitutes))
-    marks = [_marks("".join(character for character, _, _ in sentence), lexicon) for sentence in sentences]
-    if sentences and not any(marks):
-        marks = [[_ask_start(sentence, lexicon)] for sentence in sentences[:1]] + marks[1:]
-    characters: list[str] = []
-    places: list[tuple[int, int]] = []
-    for sentence, starts in zip(sentences, marks, strict=True):
-        for position, (character, start, end) in enumerate(sentence):
-            if position in starts:
-                characters.append(ASK)
-                places.append((start, start))
-            characters.append(character)
-            places.append((start, end))
-        characters.append("\n")
-        places.append((sentence[-1][2], sentence[-1][2]))
-    return Reading("".join(characters), tuple(places))
+    lines = ["".join([piece for piece, _, _ in sentence]) for sentence in sentences]
+    starts = [_marks(line, lexicon) for line in lines]
+    if lines and not any(starts):
+        starts = [[match.end() for match in lexicon.openings.indirect.finditer(line)][:1] for line in lines]
+    if lines and not any(starts):
+        starts[0] = [_ask_start(lines[0], lexicon)]
+    text, marks, pieces = "", [], []
+    for sentence, line, places in zip(sentences, lines, starts, strict=True):
+        done = 0
+        for place in sorted(set(places)):
+            text += line[done:place]
+            marks.append(len(text))
+            text += ASK
+            done = place
+        text += line[done:] + "\n"
+        end = sentence[-1][2]
+        pieces += [*sentence, ("\n", end, end)]
+    return Reading(text, tuple(pieces), tuple(marks))
 
 
-def _sentences(question: str, substitutes: Mapping[str, str]) -> Iterator[list[Placed]]:
-    sentence: list[Placed] = []
+def _sentences(question: str, substitutes: Mapping[str, str]) -> Iterator[list[Piece]]:
+    sentence: list[Piece] = []
+    worded = False
     for piece, start, end, ends_sentence in _pieces(question, substitutes):
-        if piece.isspace() and (not sentence or sentence[-1][0] == " "):
-            continue
-        if len(piece) == end - start:
-            sentence.extend((character, start + i, start + i + 1) for i, character in enumerate(piece))
-        else:
-            sentence.extend((character, start, end) for character in piece)
+        if piece != " ":
+            sentence.append((piece, start, end))
+            worded = worded or piece[0].isalnum()
+        elif sentence and sentence[-1][0] != " ":
+            sentence.append((piece, start, end))
         if ends_sentence:
-            if any(character.isalnum() for character, _, _ in sentence):
+            if worded:
                 yield sentence
-            sentence = []
-    if any(character.isalnum() for character, _, _ in sentence):
+            sentence, worded = [], False
+    if worded:
         yield sentence
 
 
@@ -126,11 +149,10 @@ def _marks(sentence: str, lexicon: Lexicon) -> list[int]:
     return [mark for mark in marks if mark < len(sentence)]
 
 
-def _ask_start(sentence: list[Placed], lexicon: Lexicon) -> int:
+def _ask_start(sentence: str, lexicon: Lexicon) -> int:
     """Where the only ask of a text begins that looks like none: after its opening."""
-    text = "".join(character for character, _, _ in sentence)
-    begin, _ = _skip_openings(text, lexicon)
-    return begin if begin < len(text) else 0
+    begin, _ = _skip_openings(sentence, lexicon)
+    return begin if begin < len(sentence) else 0
 
 
 def _skip_openings(sentence: str, lexicon: Lexicon) -> tuple[int, bool]:

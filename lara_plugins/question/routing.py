@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, get_args
 
+from lara_plugins.arguments import check_count
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.passages import Score
 from lara_plugins.question.shape import SINGLE_VALUES, AnswerShape, QuestionShape, Route
 
 logger = logging.getLogger("lara_plugins.question")
+
+_SHAPES = frozenset(get_args(AnswerShape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +29,12 @@ class Limits:
         tokens_per_call: most tokens of the passages of one call.
         tight_share: scores within this share of the best cannot be told apart.
         tight_minimum: how many such scores there must be, the best among them.
+        sequential_calls: most calls of a sequential answer, or None for no limit.
+        sequential_tokens: most tokens of passages that a sequential answer reads, or None.
 
     Raises:
-        InvalidArgument: a limit is below 1, or ``tight_share`` outside 0..1.
+        InvalidArgument: a limit is no whole number of at least 1, ``one_passage`` is no frozenset of
+            answer shapes, or ``tight_share`` is outside 0..1.
     """
 
     one_passage: frozenset[AnswerShape] = SINGLE_VALUES
@@ -35,16 +42,47 @@ class Limits:
     tokens_per_call: int = 6_000
     tight_share: float = 0.05
     tight_minimum: int = 3
+    sequential_calls: int | None = None
+    sequential_tokens: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("passages_per_call", "tokens_per_call", "tight_minimum"):
-            if getattr(self, name) < 1:
-                raise InvalidArgument(name, getattr(self, name), "give a number of at least 1")
+            check_count(name, getattr(self, name), "give a whole number of at least 1")
+        for name in ("sequential_calls", "sequential_tokens"):
+            most = getattr(self, name)
+            if most is not None:
+                check_count(name, most, "give a whole number of at least 1, or None")
+        if not isinstance(self.one_passage, frozenset) or not self.one_passage <= _SHAPES:
+            raise InvalidArgument(
+                "one_passage", self.one_passage, f"give a frozenset of some of {sorted(_SHAPES)}"
+            )
         if not 0.0 <= self.tight_share <= 1.0:
             raise InvalidArgument("tight_share", self.tight_share, "give a share in 0..1 such as 0.05")
 
+    def one_call_holds(self, passages: int, tokens: int) -> bool:
+        """Whether so many passages of so many tokens fit one call."""
+        return passages <= self.passages_per_call and tokens <= self.tokens_per_call
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table as plain values, from which ``limits_of`` makes it again."""
+        return {**asdict(self), "one_passage": sorted(self.one_passage)}
+
 
 DEFAULT_LIMITS = Limits()
+
+
+def limits_of(limits: Limits | Mapping[str, Any]) -> Limits:
+    """The routing table itself, or the one whose plain values it was saved as.
+
+    Raises:
+        InvalidArgument: the values are not those of a routing table.
+    """
+    if isinstance(limits, Limits):
+        return limits
+    try:
+        return Limits(**{**limits, "one_passage": frozenset(limits["one_passage"])})
+    except (KeyError, TypeError) as error:
+        raise InvalidArgument("limits", limits, "give Limits, or what its to_dict() gave") from error
 
 
 def route(
@@ -74,14 +112,18 @@ def route(
         raise InvalidArgument("tokens", list(tokens), "give counts that are not negative")
     chosen = _choose(shape, scores, tokens, limits)
     logger.info(
-        "route regime=%s rule=%s shape=%s decomposition=%s language=%s passages=%d tokens=%d",
+        "route regime=%s rule=%s shape=%s decomposition=%s language=%s parsed_by=%s passages=%d tokens=%d "
+        "max_calls=%s max_tokens=%s",
         chosen.regime,
         chosen.rule,
         shape.answer_shape,
         shape.decomposition,
         shape.language,
+        shape.rule,
         max(len(scores), len(tokens)),
         sum(tokens),
+        chosen.max_calls,
+        chosen.max_tokens,
     )
     return chosen
 
@@ -123,11 +165,12 @@ def _choose(shape: QuestionShape, scores: Sequence[Score], tokens: Sequence[int]
         why = f"the question holds {asks} (rule {shape.rule})"
         return _together(shape.decomposition.replace("_", "-"), why, len(scores), tokens, limits)
     if shape.answer_shape in limits.one_passage:
+        known = max(len(scores), len(tokens))
         reason = (
             f"One passage can hold the one {shape.answer_shape} that is asked for (rule {shape.rule}), "
-            f"so the {max(len(scores), len(tokens))} passages are read best first, one a call."
+            f"so the {f'{known} passages' if known else 'passages'} are read best first, one a call."
         )
-        return Route("sequential", "one-passage", reason)
+        return Route("sequential", "one-passage", reason, limits.sequential_calls, limits.sequential_tokens)
     if shape.answer_shape == "unknown":
         return _together(
             "unknown-shape", f"no shape is known (rule {shape.rule})", len(scores), tokens, limits
@@ -142,6 +185,8 @@ def _together(rule: str, why: str, scored: int, tokens: Sequence[int], limits: L
     size = f"{passages} passages of {total} tokens" if tokens else f"{passages} passages"
     limit = f"one call of {limits.passages_per_call} passages and {limits.tokens_per_call} tokens"
     reason = why[0].upper() + why[1:]
-    if passages <= limits.passages_per_call and total <= limits.tokens_per_call:
+    if not passages:
+        return Route("batch", rule, f"{reason}.")
+    if limits.one_call_holds(passages, total):
         return Route("batch", rule, f"{reason}, and {size} fit {limit}.")
     return Route("refine", rule, f"{reason}, and {size} do not fit {limit}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import get_args
@@ -19,6 +19,7 @@ _ANSWER_SHAPES = frozenset(get_args(AnswerShape))
 _DECOMPOSITIONS = frozenset(get_args(Decomposition))
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_WORD = re.compile(r"\w+")
 _MOST_EXPANSIONS = 1_000
 
 
@@ -38,6 +39,8 @@ class Rule:
         answer_shape: what a question with these words asks for; or
         decomposition: how many asks it holds. A rule says one of the two.
         unless: words that, in the same sentence, keep it from firing.
+        needs: words, signs or ``{vocabularies}`` of which a question must hold one for the rule
+            to be tried at all; none for a rule that is tried on every question.
 
     Raises:
         InvalidArgument: the rule says neither or both, or something that there is not.
@@ -48,6 +51,7 @@ class Rule:
     answer_shape: AnswerShape | None = None
     decomposition: Decomposition | None = None
     unless: str = ""
+    needs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.answer_shape is None) == (self.decomposition is None):
@@ -62,11 +66,19 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A rule whose patterns are ready to be searched."""
+    """A rule whose patterns are ready to be searched.
+
+    Args:
+        rule: the rule.
+        pattern: what fires it.
+        unless: what keeps it from firing.
+        needs: a question without any of these words cannot fire it; empty where any can.
+    """
 
     rule: Rule
     pattern: re.Pattern[str]
     unless: re.Pattern[str] | None
+    needs: frozenset[str]
 
     def find(self, reading: str) -> tuple[int, int] | None:
         """Start and end of the first words in ``reading`` that fire the rule, or None."""
@@ -76,8 +88,8 @@ class CompiledRule:
             if self.unless is None:
                 return match.span()
             start = reading.rfind("\n", 0, match.start()) + 1
-            end = reading.find("\n", match.end())
-            if not self.unless.search(reading, start, len(reading) if end < 0 else end):
+            end = reading.find("\n", match.end() - 1) + 1
+            if not self.unless.search(reading, start, end or len(reading)):
                 return match.span()
         return None
 
@@ -94,6 +106,7 @@ class PatternCompiler:
     def __init__(
         self, vocabularies: Mapping[str, tuple[str, ...]], phrases: Mapping[str, str], spaced: bool
     ) -> None:
+        self._vocabularies = vocabularies
         self._parts = {"ask": ASK, "word": r"[^\s,;:?¶]+", "gap": r"[^\n¶]{0,80}?", **phrases}
         for name, words in vocabularies.items():
             alternatives = "|".join(_word_pattern(word) for word in sorted(words, key=len, reverse=True))
@@ -122,19 +135,35 @@ class PatternCompiler:
     def compile_rule(self, rule: Rule) -> CompiledRule:
         """``rule``, ready to be searched."""
         return CompiledRule(
-            rule, self.compile(rule.pattern), self.compile(rule.unless) if rule.unless else None
+            rule,
+            self.compile(rule.pattern),
+            self.compile(rule.unless) if rule.unless else None,
+            frozenset(self._needed(rule)),
         )
+
+    def _needed(self, rule: Rule) -> Iterator[str]:
+        for word in rule.needs:
+            name = _PLACEHOLDER.fullmatch(word)
+            if name is None:
+                yield fold(word)
+            elif name[1] in self._vocabularies:
+                # Of a group of words the first one tells, up to a hyphen.
+                yield from (_WORD.findall(fold(group))[0] for group in self._vocabularies[name[1]])
+            else:
+                raise InvalidArgument("needs", word, "it names no vocabulary")
 
 
 def fold(text: str, *, lower: bool = True) -> str:
     """``text`` without accents on Latin letters and, by default, in lower case."""
+    if text.isascii():
+        return text.lower() if lower else text
     return "".join(fold_character(character, lower=lower) for character in text)
 
 
 @lru_cache(maxsize=4096)
 def fold_character(character: str, *, lower: bool = True) -> str:
-    """One character, folded: none for a combining accent, else exactly one."""
-    if "\u0300" <= character <= "\u036f":
+    """One character, folded: none for a combining accent or an invisible sign, else exactly one."""
+    if "\u0300" <= character <= "\u036f" or unicodedata.category(character) == "Cf":
         return ""
     base = unicodedata.normalize("NFD", character)[0] if character > "\x7f" else character
     folded = base if base.isascii() and base.isalpha() else character

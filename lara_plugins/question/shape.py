@@ -53,8 +53,18 @@ class QuestionShape:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How a question is to be answered, and why."""
+    """How a question is to be answered, and why.
+
+    Args:
+        regime: passage by passage (sequential), in one call (batch) or in windows (refine).
+        rule: the line of the routing table that decided.
+        reason: one sentence with the numbers.
+        max_calls: where sequential ends for want of calls, or None for nowhere.
+        max_tokens: where sequential ends for want of tokens of passages, or None for nowhere.
+    """
 
     regime: Regime
     rule: str
     reason: str
+    max_calls: int | None = None
+    max_tokens: int | None = None

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from lara_plugins.errors import IndexUnreadable, InvalidArgument
-from lara_plugins.retrieval.encoders import SparseVector
+from lara_plugins.retrieval.encoders import SparseVector, to_sum_1
 from lara_plugins.retrieval.tokens import TOKENIZER_VERSION, terms
 
 FILE_FORMAT = 1
@@ -93,9 +93,17 @@ class Bm25Encoder:
             raise InvalidArgument("b", self.b, "give a number within 0..1, such as 0.4")
 
     @property
-    def fingerprint(self) -> str:
-        """The formula and the terms; not the average length, which an index keeps beside it."""
+    def formula(self) -> str:
+        """The formula and the terms, whatever the average length."""
         return f"bm25/k1={self.k1:g}/b={self.b:g}/{TOKENIZER_VERSION}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Of what documents are encoded with: the formula, the terms and the average length.
+
+        The document frequencies are no part of it: they weigh the question alone.
+        """
+        return f"{self.formula}/length={self.average_length:g}"
 
     @classmethod
     def fit(cls, texts: Iterable[str], *, k1: float = 0.9, b: float = 0.4) -> Bm25Encoder:
@@ -133,15 +141,14 @@ class Bm25Encoder:
     def weigh_query(self, counted: Mapping[int, int]) -> SparseVector:
         """The vector of a question whose terms are already counted."""
         weights = [count * self.frequencies.idf(term) for term, count in counted.items()]
-        total = math.fsum(weights)
-        return SparseVector(tuple(counted), tuple(weight / total for weight in weights))
+        return to_sum_1(SparseVector(tuple(counted), tuple(weights)))
 
     def drifted(self, live_average: float) -> bool:
         """Whether documents of this average length should be encoded again."""
         return abs(live_average / self.average_length - 1) > MAX_DRIFT
 
     def save(self, path: str | Path) -> None:
-        """Write the encoder to a JSON file, document frequencies included."""
+        """Write the encoder to a JSON file, document frequencies included; it is replaced as a whole."""
         content = {
             "format": FILE_FORMAT,
             "fingerprint": self.fingerprint,
@@ -151,7 +158,9 @@ class Bm25Encoder:
             "documents": self.frequencies.documents,
             "counts": {str(term): count for term, count in self.frequencies.counts.items()},
         }
-        Path(path).write_text(json.dumps(content), encoding="utf-8")
+        new = Path(f"{path}.new")
+        new.write_text(json.dumps(content), encoding="utf-8")
+        new.replace(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Bm25Encoder:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from uuid import UUID
 
 from lara_plugins.retrieval.bm25 import DocumentFrequencies
+from lara_plugins.retrieval.filters import Condition
 from lara_plugins.retrieval.records import Row
 
 
@@ -51,6 +52,10 @@ class Contents:
     def of_source(self, source: str) -> set[UUID]:
         """The record ids of a source's passages."""
         return set(self._by_source.get(source, ()))
+
+    def passing(self, condition: Condition) -> set[UUID]:
+        """The record ids of the passages that a filter passes."""
+        return {id_ for id_, row in self.rows.items() if condition.passes(row.fields)}
 
     def sources(self) -> dict[str, str]:
         """The content hash of each source, "" where its passages do not agree on one."""

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 from uuid import UUID
 
-from lara_plugins.arguments import check_count, check_share
 from lara_plugins.errors import HybridIndexError, IndexUnreadable
 from lara_plugins.passages import Passage
 from lara_plugins.retrieval.bm25 import Bm25Encoder, term_counts
-from lara_plugins.retrieval.contents import Contents
 from lara_plugins.retrieval.encoders import DenseEncoder
-from lara_plugins.retrieval.exact import exact_order
-from lara_plugins.retrieval.folder import open_folder
+from lara_plugins.retrieval.filters import Filter, parse_filter
+from lara_plugins.retrieval.folder import open_folder, read_contents
 from lara_plugins.retrieval.index import Match
 from lara_plugins.retrieval.manifest import Manifest
 from lara_plugins.retrieval.records import (
-    LEDGER_KEYS,
+    PASSAGE_KEYS,
     Point,
     check_passage,
-    check_text,
+    check_search,
     check_vectors,
     passage_content,
     passage_of,
@@ -33,10 +30,8 @@ from lara_plugins.retrieval.records import (
     record_id,
     row_of,
 )
+from lara_plugins.retrieval.stored import search_stored
 from lara_plugins.retrieval.word_vectors import WordLlamaEncoder
-
-if TYPE_CHECKING:
-    from lara_plugins.retrieval.shard import QueryVector, Shard
 
 
 class EmbeddedIndex:
@@ -67,6 +62,9 @@ class EmbeddedIndex:
         MissingExtra: qdrant-edge-py is not installed.
     """
 
+    atomic = True
+    """An `upsert` that is interrupted has written nothing."""
+
     def __init__(
         self,
         path: str | Path,
@@ -78,14 +76,13 @@ class EmbeddedIndex:
         self.path = Path(path)
         self._dense: DenseEncoder = WordLlamaEncoder() if dense is None else dense
         self._bm25 = sparse or Bm25Encoder()
-        self._contents = Contents()
         self._closed = False
         # The engine is safe by itself; the lock keeps records, contents and average in step.
         self._lock = threading.Lock()
         expected = Manifest(self.fingerprint, self._dense.dimension, self._bm25.average_length)
         self._shard, self._manifest = open_folder(self.path, expected, create=create)
         try:
-            self._read_contents()
+            self._contents = read_contents(self.path, self._shard, self._manifest)
             self._use_average(self._manifest.average_length)
             if self._manifest.reencoding:
                 self._reencode(self._manifest.average_length)
@@ -95,13 +92,18 @@ class EmbeddedIndex:
 
     @property
     def fingerprint(self) -> str:
-        """Identity of both encoders."""
-        return f"{self._dense.fingerprint}+{self._bm25.fingerprint}"
+        """Identity of both encoders; the average length is the index's own and follows its passages."""
+        return f"{self._dense.fingerprint}+{self._bm25.formula}"
 
     @property
     def alpha_ceiling(self) -> float:
         """The highest alpha that a plan may choose; 0.6 for the default encoders."""
         return self._dense.alpha_ceiling
+
+    @property
+    def alpha_floor(self) -> float:
+        """The lowest alpha that a plan may choose."""
+        return 0.0
 
     def load(self) -> None:
         """Load the dense encoder's weights now rather than at the first search."""
@@ -123,7 +125,26 @@ class EmbeddedIndex:
             self._check_open()
             return self._contents.sources()
 
-    def search(self, text: str, *, limit: int, alpha: float, dense_text: str | None = None) -> list[Match]:
+    def passages(self) -> Iterator[Passage]:
+        """Every passage, in no order; of those that are written or deleted meanwhile, some."""
+        pages = self._shard.scan(PASSAGE_KEYS)
+        while True:
+            with self._lock:
+                self._check_open()
+                page = next(pages, None)
+            if page is None:
+                return
+            yield from (passage_of(record.payload) for record in page)
+
+    def search(
+        self,
+        text: str,
+        *,
+        limit: int,
+        alpha: float,
+        dense_text: str | None = None,
+        filter: Filter | None = None,
+    ) -> list[Match]:
         """The ``limit`` best passages, best first, ties by id; all passages if there are fewer.
 
         The order is exactly that of alpha * dense + (1 - alpha) * sparse, in the engine's 32-bit
@@ -135,17 +156,16 @@ class EmbeddedIndex:
             limit: at most so many matches, 1 or more.
             alpha: weight of the dense half, 0..1.
             dense_text: what is embedded densely instead of ``text`` (a hypothetical answer).
+            filter: which passages are searched, by their metadata and ``source``.
 
         Raises:
-            InvalidArgument: a text is blank, ``limit`` is below 1 or ``alpha`` outside 0..1.
+            InvalidArgument: a text is blank, ``limit`` is below 1, ``alpha`` outside 0..1, or the
+                filter is none.
             HybridIndexError: the index is closed.
             IndexUnreadable: its files turn out to be damaged.
         """
-        check_text("text", text)
-        if dense_text is not None:
-            check_text("dense_text", dense_text)
-        check_count("limit", limit, "give a whole number, 1 or more")
-        check_share("alpha", alpha, "give the dense half's weight, from 0 to 1")
+        check_search(text, limit=limit, alpha=alpha, dense_text=dense_text)
+        condition = parse_filter(filter)
         if not self.count():
             return []
         dense_query = self._dense.encode_query(text if dense_text is None else dense_text)
@@ -153,23 +173,35 @@ class EmbeddedIndex:
         counted = term_counts(text)
         with self._lock:
             self._check_open()
-            dense = _StoredRanking(self._shard, self._contents, dense_query)
-            sparse = _StoredRanking(self._shard, self._contents, self._bm25.weigh_query(counted))
-            hits = exact_order(dense, sparse, alpha=alpha, limit=limit)
-            if len(hits) < min(limit, len(self._contents.rows)):
-                raise IndexUnreadable(
-                    f"the index at {self.path} has {len(self._contents.rows)} passages and finds "
-                    f"{len(hits)}: its files are damaged, delete the folder and ingest again"
+            try:
+                return search_stored(
+                    self._shard,
+                    self._contents,
+                    dense_query,
+                    self._bm25.weigh_query(counted),
+                    limit=limit,
+                    alpha=alpha,
+                    condition=condition,
                 )
-            records = self._shard.read([self._contents.record_ids[hit.id] for hit in hits])
-        passages = {passage.id: passage for passage in (passage_of(record.payload) for record in records)}
-        return [Match(passages[hit.id], hit.score, hit.dense, hit.sparse) for hit in hits]
+            except LookupError as error:
+                raise IndexUnreadable(
+                    f"the index at {self.path} {error.args[0]}: its files are damaged, delete the folder "
+                    "and ingest again"
+                ) from error
 
     async def asearch(
-        self, text: str, *, limit: int, alpha: float, dense_text: str | None = None
+        self,
+        text: str,
+        *,
+        limit: int,
+        alpha: float,
+        dense_text: str | None = None,
+        filter: Filter | None = None,
     ) -> list[Match]:
         """As `search`, in a worker thread."""
-        return await asyncio.to_thread(self.search, text, limit=limit, alpha=alpha, dense_text=dense_text)
+        return await asyncio.to_thread(
+            self.search, text, limit=limit, alpha=alpha, dense_text=dense_text, filter=filter
+        )
 
     def upsert(self, passages: Sequence[Passage]) -> None:
         """Write passages, all or none; one that has the id of an older one replaces it.
@@ -233,21 +265,6 @@ class EmbeddedIndex:
     ) -> None:
         self.close()
 
-    def _read_contents(self) -> None:
-        try:
-            for page in self._shard.scan(LEDGER_KEYS):
-                for record in page:
-                    self._contents.add(record.id, row_of(record.payload), record.terms)
-        except KeyError as error:
-            raise IndexUnreadable(
-                f"the index at {self.path} holds a record without {error}: delete the folder and ingest again"
-            ) from error
-        if self._manifest.passages not in {None, len(self._contents.rows)}:
-            raise IndexUnreadable(
-                f"the index at {self.path} had {self._manifest.passages} passages when it was closed and "
-                f"has {len(self._contents.rows)}: its files are damaged, delete the folder and ingest again"
-            )
-
     def _stored_terms(self, ids: Iterable[UUID]) -> dict[UUID, tuple[int, ...]]:
         """The terms of stored passages, which go when these do."""
         return {record.id: record.terms for record in self._shard.read(list(ids))}
@@ -287,24 +304,3 @@ class EmbeddedIndex:
     def _check_open(self) -> None:
         if self._closed:
             raise HybridIndexError(f"the index at {self.path} is closed: open it again")
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredRanking:
-    """The stored passages by their dot product with one query vector."""
-
-    shard: Shard
-    contents: Contents
-    query: QueryVector
-
-    def top(self, depth: int) -> list[tuple[str, float]]:
-        return self._named(self.shard.top(self.query, depth))
-
-    def scores(self, ids: Collection[str]) -> dict[str, float]:
-        return dict(
-            self._named(self.shard.scores(self.query, [self.contents.record_ids[id_] for id_ in ids]))
-        )
-
-    def _named(self, found: Sequence[tuple[UUID, float]]) -> list[tuple[str, float]]:
-        rows = self.contents.rows
-        return [(rows[id_].id, score) for id_, score in found]

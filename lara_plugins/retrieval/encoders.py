@@ -84,3 +84,9 @@ class SparseEncoder(Protocol):
 
     def encode_query(self, text: str) -> SparseVector:
         """The vector of a question; empty where it has no terms."""
+
+
+def to_sum_1(vector: SparseVector) -> SparseVector:
+    """A question's sparse vector on the one scale that all have: its values sum to 1."""
+    total = math.fsum(vector.values)
+    return SparseVector(vector.indices, tuple(value / total for value in vector.values))

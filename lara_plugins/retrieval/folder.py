@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from lara_plugins.errors import EmbeddingMismatch, IndexUnreadable, InvalidArgument
 from lara_plugins.retrieval import manifest as manifest_file
+from lara_plugins.retrieval.contents import Contents
 from lara_plugins.retrieval.manifest import Manifest
-from lara_plugins.retrieval.records import check_text
+from lara_plugins.retrieval.records import LEDGER_KEYS, check_text, row_of
 
 if TYPE_CHECKING:
     from lara_plugins.retrieval.shard import Shard
@@ -56,6 +57,29 @@ def open_folder(path: Path, expected: Manifest, *, create: bool) -> tuple[Shard,
     shard = Shard.create(path / SHARD, expected.dimension)
     expected.write(path)  # last: a folder without it was never finished
     return shard, expected
+
+
+def read_contents(path: Path, shard: Shard, manifest: Manifest) -> Contents:
+    """What an open shard holds.
+
+    Raises:
+        IndexUnreadable: a record is not one of ours, or some are gone.
+    """
+    contents = Contents()
+    try:
+        for page in shard.scan(LEDGER_KEYS):
+            for record in page:
+                contents.add(record.id, row_of(record.payload), record.terms)
+    except KeyError as error:
+        raise IndexUnreadable(
+            f"the index at {path} holds a record without {error}: delete the folder and ingest again"
+        ) from error
+    if manifest.passages not in {None, len(contents.rows)}:
+        raise IndexUnreadable(
+            f"the index at {path} had {manifest.passages} passages when it was closed and "
+            f"has {len(contents.rows)}: its files are damaged, delete the folder and ingest again"
+        )
+    return contents
 
 
 def _check_index(path: Path) -> None:

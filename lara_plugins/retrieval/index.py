@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from lara_plugins.passages import Passage
+from lara_plugins.retrieval.filters import Filter
 
 CONTENT_HASH = "content_hash"
 """Metadata key under which a passage may carry the hash of its whole source, to tell a stale one."""
@@ -17,13 +18,13 @@ class Match:
     """A passage that was found.
 
     ``score`` = alpha * ``dense`` + (1 - alpha) * ``sparse``; scores of searches with different
-    alphas are not comparable.
+    alphas are not comparable. A half is None where a service tells only the sum.
     """
 
     passage: Passage
     score: float
-    dense: float
-    sparse: float
+    dense: float | None
+    sparse: float | None
 
 
 @runtime_checkable
@@ -34,12 +35,15 @@ class HybridIndex(Protocol):
         fingerprint: identity of the encoders that fill and query it.
         alpha_ceiling: the highest weight of the dense half that a retrieval plan may choose
             for these encoders; 1.0 where there is none.
+        alpha_floor: the lowest one; 0.0, or 1.0 where there is no sparse half.
     """
 
     @property
     def fingerprint(self) -> str: ...
     @property
     def alpha_ceiling(self) -> float: ...
+    @property
+    def alpha_floor(self) -> float: ...
 
     def load(self) -> None:
         """Load the encoders now rather than at the first search; safe to call again."""
@@ -47,7 +51,15 @@ class HybridIndex(Protocol):
     def count(self) -> int:
         """How many passages it holds."""
 
-    def search(self, text: str, *, limit: int, alpha: float, dense_text: str | None = None) -> list[Match]:
+    def search(
+        self,
+        text: str,
+        *,
+        limit: int,
+        alpha: float,
+        dense_text: str | None = None,
+        filter: Filter | None = None,
+    ) -> list[Match]:
         """The ``limit`` best passages, best first.
 
         Args:
@@ -55,10 +67,19 @@ class HybridIndex(Protocol):
             limit: at most so many matches, 1 or more.
             alpha: weight of the dense half, 0..1.
             dense_text: what is embedded densely instead of ``text`` (a hypothetical answer).
+            filter: which passages are searched, by their metadata and ``source``; a dict of
+                ``$eq $ne $gt $gte $lt $lte $in $nin $exists $and $or``, such as
+                ``{"year": {"$gte": 2020}}``.
         """
 
     async def asearch(
-        self, text: str, *, limit: int, alpha: float, dense_text: str | None = None
+        self,
+        text: str,
+        *,
+        limit: int,
+        alpha: float,
+        dense_text: str | None = None,
+        filter: Filter | None = None,
     ) -> list[Match]:
         """As ``search``, without blocking the event loop."""
 

@@ -40,6 +40,7 @@ def retrieval_plan(
     top_k: int | None = None,
     pool: PoolRule = "fixed",
     alpha_ceiling: float = 1.0,
+    alpha_floor: float = 0.0,
 ) -> RetrievalPlan:
     """The plan for a corpus of ``corpus_size`` passages.
 
@@ -60,6 +61,7 @@ def retrieval_plan(
         top_k: instead of the table's.
         pool: the rule for the number of candidates.
         alpha_ceiling: highest alpha that the table may choose for the index's encoders.
+        alpha_floor: lowest one; 1.0 for an index without a sparse half.
 
     Raises:
         InvalidArgument: a count is negative or no integer, a weight is outside 0..1, or there is
@@ -67,6 +69,9 @@ def retrieval_plan(
     """
     check_count("corpus_size", corpus_size, "give a whole number, 0 or more", least=0)
     check_share("alpha_ceiling", alpha_ceiling, "give a number from 0 to 1")
+    check_share("alpha_floor", alpha_floor, "give a number from 0 to 1")
+    if alpha_floor > alpha_ceiling:
+        raise InvalidArgument("alpha_floor", alpha_floor, f"give at most alpha_ceiling, {alpha_ceiling:g}")
     if alpha is not None:
         check_share("alpha", alpha, "give a number from 0 to 1")
     if top_k is not None:
@@ -79,6 +84,8 @@ def retrieval_plan(
         chosen_alpha, why = alpha, f"alpha {alpha:g} as given"
     elif table_alpha > alpha_ceiling:
         chosen_alpha, why = alpha_ceiling, f"alpha {alpha_ceiling:g}, the ceiling of these encoders"
+    elif table_alpha < alpha_floor:
+        chosen_alpha, why = alpha_floor, f"alpha {alpha_floor:g}, the least for this index"
     else:
         chosen_alpha, why = table_alpha, f"alpha {table_alpha:g}"
     chosen_top_k = table_top_k if top_k is None else top_k

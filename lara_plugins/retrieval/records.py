@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 from uuid import UUID, uuid5
 
+from lara_plugins.arguments import check_count, check_share
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.passages import MetadataValue, Passage
 from lara_plugins.retrieval.encoders import SparseVector
+from lara_plugins.retrieval.filters import filterable
 from lara_plugins.retrieval.index import CONTENT_HASH
 
 Payload: TypeAlias = dict[str, MetadataValue | dict[str, MetadataValue]]
 
-LEDGER_KEYS = ("id", "source", "content_hash", "length")
+LEDGER_KEYS = ("id", "source", "content_hash", "length", "metadata")
 """The payload keys that an index keeps in memory."""
+
+PASSAGE_KEYS = ("id", "text", "heading", "source", "metadata")
+"""The payload keys that make a passage."""
 
 _NAMESPACE = UUID("6c617261-706c-5567-b073-726574726965")
 _MAX_INTEGER = 2**63 - 1
@@ -43,12 +48,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What an index remembers of each passage while it is open."""
+    """What an index remembers of each passage while it is open; ``fields`` is what filters see."""
 
     id: str
     source: str
     content_hash: str
     length: int
+    fields: Mapping[str, MetadataValue]
 
 
 def record_id(passage_id: str) -> UUID:
@@ -79,15 +85,25 @@ def row_of(payload: Payload) -> Row:
     length = payload["length"]
     if not isinstance(length, int):
         raise KeyError("length")
-    return Row(str(payload["id"]), str(payload["source"]), str(payload["content_hash"]), length)
+    return Row(
+        str(payload["id"]),
+        str(payload["source"]),
+        str(payload["content_hash"]),
+        length,
+        filterable(_described(payload)),
+    )
 
 
 def passage_of(payload: Payload) -> Passage:
     """The passage of a whole payload."""
+    return replace(_described(payload), text=str(payload["text"]), heading=str(payload["heading"]))
+
+
+def _described(payload: Payload) -> Passage:
+    """The passage without its text and heading."""
     return Passage(
         id=str(payload["id"]),
-        text=str(payload["text"]),
-        heading=str(payload["heading"]),
+        text="",
         source=str(payload["source"]),
         metadata=cast(dict[str, MetadataValue], payload["metadata"]),
     )
@@ -131,6 +147,19 @@ def check_passage(passage: Passage) -> None:
         if not isinstance(key, str) or not _storable(value):
             remedy = "give a str, bool, list of str, or a finite number (an int of 64 bits)"
             raise InvalidArgument(f"metadata[{key!r}] of passage {passage.id!r}", value, remedy)
+
+
+def check_search(text: str, *, limit: int, alpha: float, dense_text: str | None) -> None:
+    """Refuse what no index can search for.
+
+    Raises:
+        InvalidArgument: a text is blank, ``limit`` is below 1 or ``alpha`` outside 0..1.
+    """
+    check_text("text", text)
+    if dense_text is not None:
+        check_text("dense_text", dense_text)
+    check_count("limit", limit, "give a whole number, 1 or more")
+    check_share("alpha", alpha, "give the dense half's weight, from 0 to 1")
 
 
 def check_vectors(vectors: Sequence[Sequence[float]], texts: Sequence[str], dimension: int) -> None:

@@ -105,12 +105,21 @@ class Shard:
         """Forget points."""
         self._update(edge.UpdateOperation.delete_points(list(ids)), len(ids))
 
-    def top(self, query: QueryVector, depth: int) -> list[tuple[UUID, float]]:
+    def top(
+        self, query: QueryVector, depth: int, among: Collection[UUID] | None = None
+    ) -> list[tuple[UUID, float]]:
         """The ``depth`` points with the highest dot product, best first.
 
         A sparse query finds only points that share an index with it.
+
+        Args:
+            query: a dense or a sparse vector.
+            depth: at most so many.
+            among: the points to look at, where not all of them.
         """
-        return self._search(query, depth, None)
+        if among is None:
+            return self._search(query, depth, None)
+        return self._search(query, depth, edge.Filter(must=[edge.HasIdCondition(set(among))]))
 
     def scores(self, query: QueryVector, ids: Collection[UUID]) -> list[tuple[UUID, float]]:
         """The dot products of given points; for a sparse query, of those that share an index."""

@@ -41,6 +41,10 @@ class Model:
     def __init__(self, hang_on: Callable[[Ask], bool] = lambda ask: False) -> None:
         self.hang_on, self.asks, self.released = hang_on, list[Ask](), threading.Event()
 
+    @property
+    def callee(self) -> object:
+        return self
+
     def reply(self, ask: Ask) -> str:
         number = ask.passages[0].number
         quotes = [{"passage": number, "quote": f"Fact {number}"}]

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,9 @@ from cross_encoders import ANSWERING, EMBEDDED_FOLDER, PASSAGES, QUESTION
 
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.gate import Scorer, load_scorer
-from lara_plugins.gate.engines.embedded import EmbeddedCrossEncoder
+from lara_plugins.gate.engines.embedded import EmbeddedScorer
 from lara_plugins.gate.engines.onnx import OnnxCrossEncoder
+from lara_plugins.gate.engines.similarity import cosines
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,18 +26,37 @@ def model_folder(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EMBEDDED_FOLDER, tmp_path / "model"))
 
 
+def other_weights(folder: Path) -> None:
+    """Reverse the middle of the file, which is a part of the word vectors."""
+    file = folder / "model.onnx"
+    data = file.read_bytes()
+    file.write_bytes(data[:4_000_000] + data[4_000_000:9_000_000][::-1] + data[9_000_000:])
+
+
+def other_vocabulary(folder: Path) -> None:
+    """Swap the ids of two words."""
+    file = folder / "tokenizer.json"
+    tokenizer = json.loads(file.read_text("utf-8"))
+    words = tokenizer["model"]["vocab"]
+    words["novel"], words["volcano"] = words["volcano"], words["novel"]
+    file.write_text(json.dumps(tokenizer), "utf-8")
+
+
 def edit_config(folder: Path, **changes: object) -> None:
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | changes), "utf-8")
 
 
-def test_the_embedded_cross_encoder_is_its_folder_on_a_scale_of_its_own() -> None:
-    scaling = json.loads((EMBEDDED_FOLDER / "config.json").read_text("utf-8"))["lara"]["scaling"]
+def test_the_embedded_scorer_sums_weighed_evidence() -> None:
+    weights = json.loads((EMBEDDED_FOLDER / "config.json").read_text("utf-8"))["lara"]["fusion"]
 
     logits = OnnxCrossEncoder(EMBEDDED_FOLDER).score(QUESTION, PASSAGES)
 
-    expected = [scaling["scale"] * logit + scaling["shift"] for logit in logits]
-    assert EmbeddedCrossEncoder().score(QUESTION, PASSAGES) == pytest.approx(expected)
+    expected = [
+        weights["cross_encoder"] * logit + weights["similarity"] * cosine + weights["bias"]
+        for logit, cosine in zip(logits, cosines(QUESTION, PASSAGES), strict=True)
+    ]
+    assert EmbeddedScorer().score(QUESTION, PASSAGES) == pytest.approx(expected)
 
 
 def test_a_folder_has_no_known_scale_and_is_its_name(model_folder: Path) -> None:
@@ -71,6 +93,22 @@ def test_the_fingerprint_follows_weights_that_change_in_place(model_folder: Path
     (model_folder / "model.onnx").write_bytes((model_folder / "model.onnx").read_bytes() + b"\0")
 
     assert scorer.fingerprint != before
+
+
+@pytest.mark.parametrize("change", [other_weights, other_vocabulary])
+def test_files_that_change_are_loaded_again(
+    model_folder: Path, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    scorer = OnnxCrossEncoder(model_folder)
+    before = (scorer.fingerprint, scorer.score(QUESTION, PASSAGES))
+    elsewhere = Path(shutil.copytree(model_folder, tmp_path / "elsewhere"))
+
+    change(model_folder)
+    change(elsewhere)
+
+    expected = OnnxCrossEncoder(elsewhere)
+    assert scorer.fingerprint == expected.fingerprint != before[0]
+    assert scorer.score(QUESTION, PASSAGES) == expected.score(QUESTION, PASSAGES) != before[1]
 
 
 def test_the_fingerprint_covers_weights_in_a_second_file(model_folder: Path) -> None:
@@ -149,10 +187,29 @@ def test_the_window_is_the_least_that_the_files_allow(model_folder: Path) -> Non
     assert OnnxCrossEncoder(model_folder, max_length=512).max_length == 128
 
 
-@pytest.mark.parametrize("max_length", [0, 15, 513])
-def test_refuses_a_window_out_of_range(model_folder: Path, max_length: int) -> None:
-    with pytest.raises(InvalidArgument, match=f"max_length={max_length}"):
-        OnnxCrossEncoder(model_folder, max_length=max_length)
+@pytest.mark.parametrize("content", [b"", b"{}", b"version https://git-lfs.github.com/spec/v1\n", None])
+@pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json"])
+def test_names_the_damaged_file(model_folder: Path, file: str, content: bytes | None) -> None:
+    whole = (model_folder / file).read_bytes()
+    (model_folder / file).write_bytes(whole[: len(whole) // 2] if content is None else content)
+
+    with pytest.raises(InvalidArgument, match=rf"{file}.*: export or download it again \(.+\)"):
+        OnnxCrossEncoder(model_folder).load()
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        *[("folder", value) for value in (None, 3, b"model")],
+        *[("model", value) for value in (3, "", b"model.onnx")],
+        *[("revision", value) for value in (3, " ")],
+        *[("max_length", value) for value in (0, 15, 513, 64.5, "64", True)],
+        *[("threads", value) for value in (0, 1.5, "2", True)],
+    ],
+)
+def test_refuses_arguments_that_do_not_fit(argument: str, value: object) -> None:
+    with pytest.raises(InvalidArgument, match=f"{argument}={re.escape(repr(value))}: give"):
+        OnnxCrossEncoder(**{"folder": EMBEDDED_FOLDER, argument: value})  # type: ignore[arg-type]
 
 
 def test_a_passage_without_end_is_read_as_far_as_the_window_can_need() -> None:
@@ -165,12 +222,21 @@ def test_a_passage_without_end_is_read_as_far_as_the_window_can_need() -> None:
     assert block.scores == pytest.approx(scorer.score(QUESTION, [endless[:50_000]]))
 
 
-def test_threads_are_those_of_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+@pytest.mark.parametrize("asked", ["3", " 3 ", "3,2", "3 , 2,1"])
+def test_threads_are_those_of_the_application(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
     assert OnnxCrossEncoder(EMBEDDED_FOLDER).threads == 3
     assert OnnxCrossEncoder(EMBEDDED_FOLDER, threads=2).threads == 2
 
-    monkeypatch.delenv("OMP_NUM_THREADS")
+
+@pytest.mark.parametrize("asked", [None, "", "0", "-1", "two", ",3"])
+def test_threads_are_few_where_the_application_names_no_number(
+    monkeypatch: pytest.MonkeyPatch, asked: str | None
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+
     assert 1 <= OnnxCrossEncoder(EMBEDDED_FOLDER).threads <= 4
 
 
@@ -222,6 +288,21 @@ class TestHub:
 
         assert named.startswith("onnx:owner/reranker/onnx/model_int8.onnx onnx/model_int8-")
         assert revised.startswith("None onnx/model-")
+
+    def test_weights_in_a_second_file_are_found_beside_their_link(self, tmp_path: Path) -> None:
+        onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+        snapshot = tmp_path / "snapshots" / "model"
+        shutil.copytree(EMBEDDED_FOLDER, snapshot)
+        blobs = tmp_path / "blobs"
+        blobs.mkdir()
+        expected = OnnxCrossEncoder(snapshot).score(QUESTION, PASSAGES)
+        model = onnx.load(snapshot / "model.onnx")
+        onnx.save(model, snapshot / "model.onnx", save_as_external_data=True, location="model.onnx_data")
+        for number, file in enumerate(("model.onnx", "model.onnx_data")):  # as the hub's cache has them
+            (snapshot / file).rename(blobs / str(number))
+            (snapshot / file).symlink_to(f"../../blobs/{number}")
+
+        assert OnnxCrossEncoder(snapshot).score(QUESTION, PASSAGES) == expected
 
     def test_a_model_that_is_nowhere_is_the_hub_librarys_error(self, cache: Path) -> None:
         assert "LocalEntryNotFoundError" in self.scored(cache, "owner/other", "", "")

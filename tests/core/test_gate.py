@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lara_plugins import InvalidArgument, NothingKept, Score, ScoreError, ThresholdGate
@@ -75,8 +76,32 @@ def test_on_empty_policies() -> None:
     assert ThresholdGate(on_empty="abstain").admit(scores).kept == ()
     best = ThresholdGate(on_empty="keep_best").admit(scores)
     assert (best.kept, best.below_theta) == ((1,), True)
-    with pytest.raises(NothingKept, match="lower theta"):
+    with pytest.raises(NothingKept, match="calibrate theta"):
         ThresholdGate(on_empty="raise").admit(scores)
+
+
+@given(thetas, thetas)
+def test_a_best_score_below_theta_never_reads_as_theta(value: float, theta: float) -> None:
+    assume(value < theta)
+    reason = ThresholdGate(theta, on_empty="abstain").admit([Score.from_probability(value)]).reason
+    found = re.fullmatch(r"none of 1 scored passage reaches theta (\S+); the best has (\S+)", reason)
+    assert found is not None
+    assert float(found[2]) < float(found[1])
+
+
+def test_every_empty_decision_has_a_remedy_and_no_other() -> None:
+    poor, good = Score.from_probability(0.1), Score.from_probability(0.9)
+    assert "lara calibrate" in str(ThresholdGate(on_empty="abstain").admit([poor]).remedy)
+    assert "keep_best" in str(ThresholdGate(on_empty="abstain").admit([poor]).remedy)
+    assert "afford more time" in str(ThresholdGate().admit([None]).remedy)
+    with pytest.raises(NothingKept, match="afford more time"):
+        ThresholdGate(on_empty="raise").admit([None])
+    for decision in (
+        ThresholdGate(on_empty="raise").admit([]),
+        ThresholdGate(on_empty="keep_best").admit([poor]),
+        ThresholdGate().admit([good]),
+    ):
+        assert decision.remedy is None
 
 
 def test_the_default_policy_follows_the_scale() -> None:

@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 HEAVY = [
-    *("langchain", "langchain_core", "llama_index", "numpy", "onnxruntime", "pinecone", "pydantic"),
+    *("langchain", "langchain_core", "llama_index", "numpy", "onnxruntime", "opentelemetry", "pinecone"),
+    "pydantic",
     *("pypdf", "qdrant_edge", "rich", "sentence_transformers", "tokenizers", "torch", "transformers"),
     *("typer", "wordllama"),
 ]
@@ -92,6 +93,11 @@ def test_a_name_that_is_not_there() -> None:
             "wordllama",
             "EmbeddedIndex(folder).upsert([Passage('a', 'A text.')])",
             "wordllama is not installed: pip install 'lara-plugins[embedded]'",
+        ),
+        (
+            "opentelemetry",
+            "from lara_plugins import export_metrics; export_metrics()",
+            "opentelemetry-api is not installed: pip install 'lara-plugins[telemetry]'",
         ),
         (
             "qdrant_edge",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted import NOT_FOUND, Script, found, passages, step
 
 from lara_plugins import (
     Answer,
@@ -23,45 +24,6 @@ from lara_plugins import (
     refine_in_threes,
 )
 from lara_plugins.answering import Loop
-
-
-def passages(count: int) -> list[Passage]:
-    return [
-        Passage(f"p{n}", f"Fact {n} is written here. It stands in passage {n}.") for n in range(1, count + 1)
-    ]
-
-
-def step(changed: bool = True, answer: str = "", complete: bool = False, *quotes: tuple[int, str]) -> str:
-    evidence = [{"passage": number, "quote": quote} for number, quote in quotes]
-    return json.dumps({"changed": changed, "answer": answer, "complete": complete, "evidence": evidence})
-
-
-def found(value: str, *quotes: tuple[int, str], complete: bool = True, confidence: float = 0.9) -> str:
-    evidence = [{"passage": number, "quote": quote} for number, quote in quotes]
-    return json.dumps(
-        {
-            "answer_found": True,
-            "complete_answer_found": complete,
-            "value": value,
-            "evidence": evidence,
-            "confidence": confidence,
-        }
-    )
-
-
-NOT_FOUND = json.dumps({"answer_found": False})
-
-
-class Script:
-    """Answers asks from a list and keeps them."""
-
-    def __init__(self, *replies: str | Reply | None) -> None:
-        self.replies, self.asks = list(replies), list[Ask]()
-
-    def __call__(self, ask: Ask) -> Reply:
-        self.asks.append(ask)
-        reply = self.replies.pop(0)
-        return reply if isinstance(reply, Reply) else Reply(reply)
 
 
 def cites(ask: Ask) -> str:
@@ -241,6 +203,22 @@ def test_sequential_has_a_budget_of_calls() -> None:
     assert (answer.calls, answer.outcome) == (2, "budget")
     with pytest.raises(InvalidArgument, match="max_calls=0"):
         drive(answer_sequentially("q", passages(5), max_calls=0), Script())
+
+
+@given(st.integers(1, 12), st.integers(1, 12))
+def test_sequential_has_a_budget_of_tokens(n: int, affordable: int) -> None:
+    def call(ask: Ask) -> Reply:
+        return Reply(NOT_FOUND)
+
+    loop = answer_sequentially("q", passages(n), max_tokens=affordable * 5, count_tokens=lambda text: 5)
+    answer = drive(loop, call)
+    assert answer.calls == min(n, affordable)
+    assert answer.outcome == ("exhausted" if n <= affordable else "budget")
+
+
+def test_a_wrong_budget_of_tokens_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="max_tokens=0"):
+        drive(answer_sequentially("q", passages(5), max_tokens=0), Script())
 
 
 def test_no_passages_no_asks() -> None:

@@ -10,7 +10,7 @@ import pytest
 from cross_encoders import ANSWERING, EMBEDDED_FOLDER, PASSAGES, QUESTION, random_model
 from hypothesis import given
 from hypothesis import strategies as st
-from pinecone_rerank import RerankServer
+from pinecone_server import PineconeServer
 
 from lara_plugins.gate import BLOCK_SIZE, ScoreKind, Scorer, ThresholdGate, load_scorer, score_in_time
 from lara_plugins.gate.engines.caching import CachingScorer
@@ -92,7 +92,8 @@ class TestValues:
         export(folder)
         torch_scores = SentenceTransformersScorer(str(folder)).score(QUESTION, PASSAGES)
 
-        for model, tolerance in (("model.onnx", 1e-5), ("model_fp16.onnx", 1e-3), ("model_int8.onnx", 2e-2)):
+        # How far 8 bits are off depends on the processor: some add their products up in 16 bits.
+        for model, tolerance in (("model.onnx", 1e-5), ("model_fp16.onnx", 1e-3), ("model_int8.onnx", 1e-1)):
             found = OnnxCrossEncoder(folder, model=f"onnx/{model}").score(QUESTION, PASSAGES)
             assert found == pytest.approx(torch_scores, abs=tolerance)
 
@@ -200,11 +201,11 @@ class TestTime:
         self.stops_after_the_first_block(SentenceTransformersScorer(str(folder)), BLOCK_SIZE)
 
     @pytest.fixture
-    def server(self) -> Iterator[RerankServer]:
-        with RerankServer() as server:
+    def server(self) -> Iterator[PineconeServer]:
+        with PineconeServer() as server:
             yield server
 
-    def test_pinecone_stops(self, server: RerankServer) -> None:
+    def test_pinecone_stops(self, server: PineconeServer) -> None:
         pinecone = pytest.importorskip("pinecone", reason="pinecone is not installed")
         client = pinecone.Pinecone(api_key="key", host=server.url)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +15,15 @@ from towers import COMPARISON, LISTING, LOOKUP, PASSAGES, UNANSWERABLE
 
 from lara_plugins import (
     Answer,
+    Ask,
     CallableScorer,
     EmbeddedIndex,
     ExtractiveModel,
     ExtractiveReader,
     InvalidArgument,
     LatencyGovernor,
+    Lexicon,
+    Limits,
     NothingKept,
     Outcome,
     Passage,
@@ -26,21 +31,28 @@ from lara_plugins import (
     Pipeline,
     QueryClock,
     QueryState,
+    QuestionParser,
+    Reply,
+    Rule,
     ScoreError,
     ThresholdGate,
+    drive,
+    load_lexicon,
     load_scorer,
 )
-from lara_plugins.gate import GATE_SHARE, Block, ScoreKind
+from lara_plugins.gate import GATE_SHARE, Block, OnEmpty, ScoreKind
 from lara_plugins.phases import (
     abstain,
     answer_loop,
     arun_retrieval,
     asking_time,
+    record_answer,
     run_budget,
     run_gate,
     run_route,
 )
-from lara_plugins.trace import Phase
+from lara_plugins.question import DEFAULT_LIMITS
+from lara_plugins.trace import Fact, Phase
 
 
 class FakeTime:
@@ -156,6 +168,21 @@ def test_what_the_gate_raises(scores: list[float], error: type[Exception]) -> No
     scorer = CallableScorer(lambda q, texts: scores, score_kind="probability")
     with pytest.raises(error):
         run_gate(QueryState(), "q", many(1), scorer, ThresholdGate(on_empty="raise"))
+
+
+@pytest.mark.parametrize("on_empty", ["abstain", "raise"])
+def test_an_empty_gate_is_in_the_trace_whether_it_raises_or_not(on_empty: OnEmpty) -> None:
+    scorer = CallableScorer(lambda q, texts: [0.1] * len(texts), score_kind="probability")
+    state = QueryState()
+
+    with pytest.raises(NothingKept) if on_empty == "raise" else nullcontext():
+        run_gate(state, "q", many(2), scorer, ThresholdGate(on_empty=on_empty))
+
+    recorded = phase(state, "gate")
+    assert recorded.reason == "none of 2 scored passages reaches theta 0.3; the best has 0.1"
+    assert (recorded.facts["kept"], recorded.facts["best"]) == (0, 0.1)
+    assert "lara calibrate" in str(recorded.facts["remedy"])
+    assert [passage.id for passage in state.best] == [passage.id for passage in many(2)]
 
 
 def test_the_budget_counts_from_the_querys_start() -> None:
@@ -318,3 +345,85 @@ def test_a_footnote_in_the_text_is_no_citation(tmp_path: Path, pipeline: Pipelin
     assert "[1]" in outcome.text
     assert outcome.answer.evidence.evidence[0].quote in text
     assert not outcome.answer.evidence.caveats
+
+
+class Reads:
+    """An LLM that finds the answer in one call over several passages, and never in one alone."""
+
+    def __init__(self) -> None:
+        self.asks: list[Ask] = []
+
+    def __call__(self, ask: Ask) -> Reply:
+        self.asks.append(ask)
+        if len(ask.passages) == 1:
+            return Reply(json.dumps({"answer_found": False}))
+        text = ask.passages[0].passage.text
+        reply = {"answer_found": True, "complete_answer_found": True, "value": text, "confidence": 0.9}
+        return Reply(json.dumps({**reply, "evidence": [{"passage": 1, "quote": text}]}))
+
+
+def kept_by_a_gate(on_empty: OnEmpty | None, theta: float) -> QueryState:
+    state = QueryState()
+    scorer = CallableScorer(lambda query, texts: [0.5] * len(texts), "probability")
+    run_gate(state, LOOKUP, PASSAGES[:3], scorer, ThresholdGate(theta, on_empty=on_empty))
+    state.scores = {}  # equal scores would be read together
+    return state
+
+
+def test_an_exhausted_answer_escalates_over_passages_that_the_gate_kept() -> None:
+    reads = Reads()
+    state = kept_by_a_gate(None, 0.3)
+    answer = drive(answer_loop(state, LOOKUP, PASSAGES[:3], escalate=True), reads)
+    assert [len(ask.passages) for ask in reads.asks] == [1, 1, 1, 3]
+    assert (answer.outcome, answer.escalated) == ("sufficient", True)
+    record_answer(state, answer)
+    assert phase(state, "answer").facts["escalated"] is True
+    assert any(note.startswith("escalated") for note in state.trace.notes)
+
+
+@pytest.mark.parametrize(
+    ("state", "limits"),
+    [
+        (lambda: kept_by_a_gate("keep_best", 0.9), DEFAULT_LIMITS),
+        (QueryState, Limits(passages_per_call=2)),
+        (QueryState, Limits(tokens_per_call=5)),
+        (QueryState, Limits(sequential_calls=3)),
+        (QueryState, Limits(sequential_tokens=150)),
+    ],
+    ids=["kept below theta", "too many for one call", "too long for one call", "calls", "tokens"],
+)
+def test_an_exhausted_answer_does_not_escalate(state: Callable[[], QueryState], limits: Limits) -> None:
+    reads = Reads()
+    answer = drive(answer_loop(state(), LOOKUP, PASSAGES[:3], limits=limits, escalate=True), reads)
+    assert not answer.escalated
+    assert all(len(ask.passages) == 1 for ask in reads.asks)
+
+
+def test_budget_exits_of_the_table_end_a_sequential_answer() -> None:
+    state = QueryState()
+    limits = Limits(sequential_calls=2)
+    answer = drive(answer_loop(state, LOOKUP, PASSAGES[:3], limits=limits), Reads())
+    assert (answer.calls, answer.outcome) == (2, "budget")
+    assert phase(state, "route").facts["max_calls"] == 2
+    assert phase(state, "route").facts["max_tokens"] is None
+
+
+def test_a_parser_of_ones_own_routes_the_question() -> None:
+    english = load_lexicon("en").with_rules(Rule("towers", "{word} towers", answer_shape="entity"))
+    state = QueryState()
+    answer_loop(state, LISTING, PASSAGES[:3], parser=QuestionParser([english]))
+    assert phase(state, "route").facts["parsed_by"] == "towers"
+    assert phase(state, "route").facts["regime"] == "sequential"
+
+
+def test_the_pipeline_takes_table_and_parser(pipeline: Pipeline) -> None:
+    listing = replace(pipeline, limits=Limits(one_passage=frozenset({"list"}), tight_minimum=20))
+    assert facts_of(listing.ask(LISTING), "route")["regime"] == "sequential"
+    nothing = replace(pipeline, parser=QuestionParser([Lexicon("en", ())]))
+    assert facts_of(nothing.ask(LOOKUP), "route")["rule"] == "unknown-shape"
+
+
+def facts_of(outcome: Outcome, name: str) -> Mapping[str, Fact]:
+    found = outcome.trace.last(name)
+    assert found is not None
+    return found.facts

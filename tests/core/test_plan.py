@@ -37,6 +37,13 @@ def test_the_ceiling_lowers_the_tables_alpha_and_nothing_else(size: int, ceiling
     assert (plan.top_k, plan.pool_size) == (free.top_k, free.pool_size)
 
 
+@given(sizes)
+def test_without_a_sparse_half_alpha_is_1(size: int) -> None:
+    plan = retrieval_plan(size, alpha_floor=1.0)
+    assert plan.alpha == 1.0
+    assert size < 500 or "the least for this index" in plan.reason
+
+
 @given(sizes, st.floats(0, 1), st.floats(0, 1))
 def test_an_explicit_alpha_is_never_changed(size: int, alpha: float, ceiling: float) -> None:
     assert retrieval_plan(size, alpha=alpha, alpha_ceiling=ceiling).alpha == alpha
@@ -70,6 +77,8 @@ def test_the_reason_says_what_was_decided() -> None:
         ({"alpha": math.nan}, "alpha"),
         ({"alpha": "0.5"}, "alpha"),
         ({"alpha_ceiling": -0.1}, "alpha_ceiling"),
+        ({"alpha_floor": 1.1}, "alpha_floor"),
+        ({"alpha_floor": 0.7, "alpha_ceiling": 0.6}, "alpha_floor"),
         ({"top_k": 0}, "top_k"),
         ({"pool": "all"}, "pool"),
     ],

@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -142,6 +142,22 @@ def test_a_wrong_limit_is_refused(argument: str, make: Callable[[], Limits]) -> 
     assert caught.value.argument == argument
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"passages_per_call": 1.5},
+        {"tokens_per_call": math.nan},
+        {"tight_minimum": "3"},
+        {"sequential_calls": 2.5},
+        {"one_passage": {"date"}},
+        {"one_passage": frozenset({"dat"})},
+    ],
+)
+def test_a_limit_of_the_wrong_kind_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match=next(iter(values))):
+        Limits(**values)
+
+
 @pytest.mark.parametrize("tokens", [[1], [1, 2, -3]])
 def test_token_counts_must_belong_to_the_scores(tokens: list[int]) -> None:
     with pytest.raises(InvalidArgument, match="tokens"):
@@ -156,3 +172,46 @@ def test_the_decision_is_logged_without_the_question(caplog: pytest.LogCaptureFi
     assert "regime=batch" in record.getMessage()
     assert "tokens=11" in record.getMessage()
     assert "zebra" not in record.getMessage()
+
+
+def test_budget_exits_are_chosen_at_dispatch() -> None:
+    limits = Limits(sequential_calls=3, sequential_tokens=900)
+    chosen = route(shape("date"), spread(5), limits=limits)
+    assert (chosen.regime, chosen.max_calls, chosen.max_tokens) == ("sequential", 3, 900)
+    together = route(shape("list"), spread(5), limits=limits)
+    assert (together.regime, together.max_calls, together.max_tokens) == ("batch", None, None)
+    assert (route(shape("date")).max_calls, route(shape("date")).max_tokens) == (None, None)
+
+
+def test_a_wrong_budget_exit_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="sequential_calls=0"):
+        Limits(sequential_calls=0)
+    with pytest.raises(InvalidArgument, match="sequential_tokens=-1"):
+        Limits(sequential_tokens=-1)
+
+
+def test_the_log_line_is_structured(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="lara_plugins.question"):
+        route(parse_question("When is it due?"), spread(2), [5, 6], Limits(sequential_calls=4))
+    (record,) = caplog.records
+    line = record.getMessage().removeprefix("route ")
+    assert dict(pair.split("=") for pair in line.split()) == {
+        "regime": "sequential",
+        "rule": "one-passage",
+        "shape": "date",
+        "decomposition": "single",
+        "language": "en",
+        "parsed_by": "when",
+        "passages": "2",
+        "tokens": "11",
+        "max_calls": "4",
+        "max_tokens": "None",
+    }
+
+
+def test_before_retrieval_the_shape_alone_decides() -> None:
+    assert route(shape("date")).reason == (
+        "One passage can hold the one date that is asked for (rule a-rule), so the passages are read "
+        "best first, one a call."
+    )
+    assert route(shape("list")).reason == "The answer is gathered: shape list (rule a-rule)."

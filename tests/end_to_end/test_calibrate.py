@@ -82,7 +82,7 @@ def answers(n: int) -> list[str]:
 def test_labelled_by_answers_and_used(lara: Lara, index: Path, tmp_path: Path) -> None:
     out = tmp_path / "theta.json"
     ran = lara(
-        "calibrate", "--index", index, "--labelled", questions(tmp_path, answers=answers), "--out", out
+        "calibrate", "--index", index, "--questions", questions(tmp_path, answers=answers), "--out", out
     )
     assert (ran.code, ran.err) == (0, "")
     calibration = Calibration.load(out)
@@ -109,27 +109,43 @@ def test_labelled_by_passages_is_the_same_evidence(lara: Lara, index: Path, tmp_
     thetas = []
     for label in ({"answers": answers}, {"passages": lambda n: [f"r{n}"]}):
         file = questions(tmp_path, **label)
-        assert lara("calibrate", "--index", index, "--labelled", file, "--out", tmp_path / "t.json").code == 0
+        assert (
+            lara("calibrate", "--index", index, "--questions", file, "--out", tmp_path / "t.json").code == 0
+        )
         thetas.append(Calibration.load(tmp_path / "t.json").theta)
     assert thetas[0] == pytest.approx(thetas[1], abs=1e-4)
+
+
+def test_other_fields_and_repeated_ids_are_no_matter(lara: Lara, index: Path, tmp_path: Path) -> None:
+    plain = questions(tmp_path, passages=lambda n: [f"r{n}"])
+    rows = [json.loads(line) for line in plain.read_text().splitlines()]
+    thetas = []
+    for number, more in enumerate([{}, {"line": "12b", "id": 7, "tags": None}]):
+        file = tmp_path / f"rows{number}.jsonl"
+        repeated = [{**row, **more, "passages": row["passages"] * (number + 1)} for row in rows]
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in repeated))
+        out = tmp_path / f"theta{number}.json"
+        assert lara("calibrate", "--index", index, "--questions", file, "--out", out).code == 0
+        thetas.append(Calibration.load(out).theta)
+    assert thetas[0] == thetas[1]
 
 
 def test_too_few_labels_write_nothing_and_say_how_many_it_takes(
     lara: Lara, index: Path, tmp_path: Path
 ) -> None:
     file, out = questions(tmp_path, 9, answers=answers), tmp_path / "theta.json"
-    ran = lara("calibrate", "--index", index, "--labelled", file, "--out", out)
+    ran = lara("calibrate", "--index", index, "--questions", file, "--out", out)
     assert ran.code == 1
     assert ran.out.startswith("Not attainable (labelled, n = 9): a recall of 0.95 needs 19 questions")
     assert not out.exists()
-    assert lara("calibrate", "--index", index, "--labelled", file, "--recall=0.9", "--out", out).code == 0
+    assert lara("calibrate", "--index", index, "--questions", file, "--recall=0.9", "--out", out).code == 0
 
 
 def test_another_scorer_gives_a_file_for_that_scorer(lara: Lara, index: Path, tmp_path: Path) -> None:
     name = f"onnx:{files('lara_plugins.gate') / 'embedded_model'}"
     file, out = questions(tmp_path, answers=answers), tmp_path / "theta.json"
     ran = lara(
-        "calibrate", "--index", index, "--labelled", file, "--recall=0.5", "--scorer", name, "--out", out
+        "calibrate", "--index", index, "--questions", file, "--recall=0.5", "--scorer", name, "--out", out
     )
     assert ran.code == 0
     assert f"Use it: ThresholdGate(scorer={name!r}, theta=Calibration.load({str(out)!r}))" in ran.out
@@ -147,14 +163,16 @@ def test_without_questions_they_are_made(lara: Lara, index: Path, tmp_path: Path
 
 
 def test_questions_alone_are_the_unlabelled_tier(lara: Lara, index: Path, tmp_path: Path) -> None:
-    ran = lara("calibrate", "--index", index, "--labelled", questions(tmp_path), "--out", tmp_path / "t.json")
+    ran = lara(
+        "calibrate", "--index", index, "--questions", questions(tmp_path), "--out", tmp_path / "t.json"
+    )
     assert "unlabelled, n = 24" in ran.out
 
 
 def test_what_has_no_label_is_left_out_and_said(lara: Lara, index: Path, tmp_path: Path) -> None:
     file = questions(tmp_path, answers=answers)
     file.write_text(file.read_text() + '\n\n{"question": "Who built them?", "answers": ["Nobody Special"]}\n')
-    ran = lara("calibrate", "--index", index, "--labelled", file, "--out", tmp_path / "theta.json")
+    ran = lara("calibrate", "--index", index, "--questions", file, "--out", tmp_path / "theta.json")
     assert ran.code == 0
     assert ran.err.startswith("Left out 1 of 25 questions: ")
 
@@ -171,7 +189,7 @@ def test_what_has_no_label_is_left_out_and_said(lara: Lara, index: Path, tmp_pat
         ('{"question": "Why?", "passages": ["r1"]}', ["--recall=95"], "recall=95"),
         ('{"question": "Why?", "passages": ["r1"]}', ["--out", "absent/theta.json"], "a folder that exists"),
         ('{"question": "Why?", "passages": ["r1"]}', ["--index", "absent"], "there is no index here"),
-        ('{"question": "Why?", "passages": ["r1"]}', ["--labelled", "absent.jsonl"], "absent.jsonl"),
+        ('{"question": "Why?", "passages": ["r1"]}', ["--questions", "absent.jsonl"], "absent.jsonl"),
         ('{"question": "Why?", "passages": ["r1"]}', ["--scorer", "onnx:absent"], "no such folder"),
     ],
 )
@@ -186,12 +204,18 @@ def test_an_error_is_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rows.jsonl").write_text(rows)
-    given = ["--index", index, "--labelled", "rows.jsonl", "--out", "theta.json", *arguments]
+    given = ["--index", index, "--questions", "rows.jsonl", "--out", "theta.json", *arguments]
     ran = lara("calibrate", *given)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert ran.err.startswith("error: ")
     assert sentence in ran.err
     assert not Path("theta.json").exists()
+
+
+def test_help_shows_what_a_line_of_the_questions_looks_like(lara: Lara) -> None:
+    told = " ".join(lara("calibrate", "--help").out.replace("│", " ").split())
+    for field in ('{"question": ...}', '"answers": [...]', '"passages": [...]'):
+        assert field in told
 
 
 def test_ask_refuses_what_it_cannot_use(lara: Lara, index: Path, tmp_path: Path) -> None:

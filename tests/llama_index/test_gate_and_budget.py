@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -30,6 +30,7 @@ from lara_plugins import (
     QueryClock,
     load_scorer,
 )
+from lara_plugins.gate import Block, ScoreKind
 from lara_plugins.query import current_state
 
 SCORES = [0.31, 0.9, 0.3, 0.29999, 0.9, 0.05, 0.0, 1.0, 0.31, 0.2, 0.1, 0.4]
@@ -46,6 +47,29 @@ def listed(known: bool = True) -> CallableScorer:
 
 def given(nodes: Sequence[TextNode], score: float | None = 0.5) -> list[NodeWithScore]:
     return [NodeWithScore(node=node, score=score) for node in nodes]
+
+
+class Costly:
+    """A scorer whose fingerprint costs a look at its weights, or at a hub."""
+
+    name: str | None = None
+    score_kind: ScoreKind = "probability"
+    scale_known = True
+    described = 0
+
+    @property
+    def fingerprint(self) -> str:
+        self.described += 1
+        return "costly"
+
+    def load(self) -> None:
+        """Nothing to load."""
+
+    def blocks(self, query: str, texts: Sequence[str]) -> Iterator[Block]:
+        yield Block(self.score(query, texts))
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return as_listed(query, texts)
 
 
 def ids(nodes: Sequence[NodeWithScore]) -> list[str]:
@@ -107,7 +131,7 @@ def test_inputs_stay_as_they_are(part: ThresholdGate | LatencyBudget, nodes: lis
 
 def test_scores_are_plain_floats(nodes: list[TextNode]) -> None:
     arrays = CallableScorer(
-        lambda query, texts: np.full(len(texts), 0.7, np.float32),  # type: ignore[arg-type, return-value]
+        lambda query, texts: np.full(len(texts), 0.7, np.float32),
         "probability",
     )
     for scorer in ("embedded", listed(), arrays):
@@ -138,6 +162,14 @@ def test_the_gate_takes_what_another_postprocessor_leaves(index: VectorStoreInde
         response_synthesizer=RefineInThrees(llm),
     )
     assert ids(engine.query(LOOKUP).source_nodes) == ["p0"]
+
+
+def test_a_gate_is_made_without_a_look_at_the_weights() -> None:
+    scorer = Costly()
+
+    ThresholdGate(scorer=scorer)
+
+    assert scorer.described == 0
 
 
 def test_no_nodes_are_no_work() -> None:

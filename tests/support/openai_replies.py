@@ -1,4 +1,4 @@
-"""Typed replies for the chat server, and LlamaIndex's real client of it."""
+"""Typed replies for the chat server."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from chat_server import Chat, ChatServer, Request
-from llama_index.core import VectorStoreIndex
-from llama_index.core.base.response.schema import RESPONSE_TYPE, AsyncStreamingResponse, StreamingResponse
-from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.llms.openai_like import OpenAILike  # type: ignore[import-untyped]
-from llama_index_lara import LatencyBudget, RefineInThrees
+from chat_server import Chat, Request
 
 QUOTE = "The Eiffel Tower is 330 metres tall."
 ANSWER = "The Eiffel Tower is 330 metres tall, as was measured more than once [1]."
@@ -72,20 +67,6 @@ def in_turn(*replies: Chat | Respond) -> Respond:
     return respond
 
 
-def client(server: ChatServer, tools: bool, **settings: object) -> OpenAILike:
-    defaults: dict[str, object] = {
-        "model": "test",
-        "api_base": server.url,
-        "api_key": "x",
-        "is_chat_model": True,
-        "is_function_calling_model": tools,
-        "context_window": 32_000,
-        "max_retries": 0,
-        "timeout": 20.0,
-    }
-    return OpenAILike(**{**defaults, **settings})
-
-
 @contextmanager
 def hanging() -> Iterator[threading.Event]:
     """An event for which a server waits, and which is set in the end whatever happens."""
@@ -94,27 +75,3 @@ def hanging() -> Iterator[threading.Event]:
         yield event
     finally:
         event.set()
-
-
-def refining(
-    index: VectorStoreIndex, llm: OpenAILike, afford: float = 600.0, top_k: int = 3, streaming: bool = False
-) -> RetrieverQueryEngine:
-    """An application's own engine, whose deadline the LLM has almost to itself."""
-    engine = index.as_query_engine(
-        llm=llm,
-        similarity_top_k=top_k,
-        node_postprocessors=[LatencyBudget(afford=afford, latency=0.001)],
-        response_synthesizer=RefineInThrees(llm, latency=0.001, streaming=streaming),
-    )
-    assert isinstance(engine, RetrieverQueryEngine)
-    return engine
-
-
-def pieces(response: RESPONSE_TYPE) -> Iterator[str]:
-    assert isinstance(response, StreamingResponse)
-    return iter(response.response_gen)
-
-
-async def apieces(response: RESPONSE_TYPE) -> list[str]:
-    assert isinstance(response, AsyncStreamingResponse)
-    return [text async for text in response.async_response_gen()]

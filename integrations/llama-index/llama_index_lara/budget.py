@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import get_args
 
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import SkipValidation, field_serializer
 
-from lara_plugins import (
-    IN_THREES,
-    ONE_CALL,
-    LatencyGovernor,
-    LatencyModel,
-    NotSerializable,
-    PerChunkLatency,
-)
-from lara_plugins.arguments import check_choice, check_seconds
-from lara_plugins.budget import Calls, OnExhausted
+from lara_plugins import LatencyGovernor, LatencyModel
+from lara_plugins.arguments import check_choice
+from lara_plugins.budget import CALL_PLANS, CallPlan, OnExhausted, latency_model, serializable_seconds
 from lara_plugins.phases import run_budget
 from lara_plugins.query import check_afford
 from llama_index_lara.events import announce
 from llama_index_lara.nodes import shown_passage
 from llama_index_lara.saving import check_pickles
 from llama_index_lara.state import install, query_state
-
-CallPlan = Literal["auto", "one_call", "in_threes"]
-
-_CALLS: dict[CallPlan, Calls] = {"auto": ONE_CALL, "one_call": ONE_CALL, "in_threes": IN_THREES}
 
 
 class LatencyBudget(BaseNodePostprocessor):
@@ -39,11 +28,12 @@ class LatencyBudget(BaseNodePostprocessor):
 
     Args:
         afford: seconds that the whole query may take.
-        latency: a latency model, the seconds of one passage, or None for 0.1 s a passage.
+        latency: a latency model, such as ``observe_latency(llm)``, the seconds of one passage, or
+            None for 0.1 s a passage.
         on_exhausted: where not one node fits: ``abstain`` sends none, ``send_best`` sends the
             best one outside the guarantee, ``raise`` raises.
-        calls: how the synthesizer reads the nodes: ``one_call``, ``in_threes``, or ``auto``,
-            which is one call; a per-passage latency does not tell them apart.
+        calls: how the synthesizer reads the nodes: ``one_call``, ``in_threes``, or ``auto``, which
+            is planned jointly with their number; a per-passage latency does not tell them apart.
         callback_manager: the application's; a query engine sets its own.
 
     Raises:
@@ -102,30 +92,6 @@ class LatencyBudget(BaseNodePostprocessor):
         if not state.originals:
             state.originals = {node.node.node_id: node for node in nodes}
         governor = LatencyGovernor(latency_model(self.latency), self.on_exhausted)
-        plan = run_budget(state, passages, governor, _CALLS[self.calls])
+        plan = run_budget(state, passages, governor, CALL_PLANS[self.calls])
         announce(state, "budget")
         return [NodeWithScore(node=node.node, score=node.score) for node in nodes[: plan.sent]]
-
-
-def latency_model(latency: float | LatencyModel | None) -> LatencyModel:
-    """A latency model from a model, the seconds of one passage, or nothing."""
-    if latency is None:
-        return PerChunkLatency()
-    if isinstance(latency, LatencyModel):
-        return latency
-    check_seconds("latency", latency, "give a LatencyModel or the seconds of one passage, such as 0.1")
-    return PerChunkLatency(latency)
-
-
-def serializable_seconds(latency: float | LatencyModel | None) -> float | None:
-    """The seconds of one passage, from which a latency model is made again.
-
-    Raises:
-        NotSerializable: the model is of another kind.
-    """
-    if isinstance(latency, LatencyModel) and not isinstance(latency, PerChunkLatency):
-        raise NotSerializable(
-            f"the latency model {type(latency).__name__} has no name and cannot be saved: "
-            "give the seconds of one passage, or none"
-        )
-    return latency.seconds if isinstance(latency, PerChunkLatency) else latency

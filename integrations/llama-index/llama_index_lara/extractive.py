@@ -15,9 +15,10 @@ from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 from pydantic import ConfigDict
 
-from lara_plugins import ExtractiveModel, ExtractiveReader, InvalidArgument, Passage, Scorer
+from lara_plugins import ExtractiveModel, ExtractiveReader, InvalidArgument, Scorer
 from lara_plugins.answering import pieces
-from llama_index_lara.saving import EMBEDDED, HoldsScorer, scorer_of
+from lara_plugins.gate import scorer_of
+from llama_index_lara.saving import EMBEDDED, HoldsScorer
 
 # The layout of LlamaIndex's own question-answering prompts, old and new.
 _STOCK_PROMPT = re.compile(
@@ -103,6 +104,4 @@ class ExtractiveLLM(HoldsScorer, CustomLLM):
                 f"{len(prompt)} characters",
                 "ExtractiveLLM only answers questions over passages: give a chat model for anything else",
             )
-        texts = [text for text in stock["context"].split("\n\n") if text.strip()]
-        answer = model.read(stock["question"], [Passage(str(n), text) for n, text in enumerate(texts)])
-        return answer.value if answer.answer_found else "The passages do not answer the question."
+        return model.reply_to_context(stock["question"], stock["context"])

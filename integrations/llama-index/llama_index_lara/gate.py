@@ -10,19 +10,17 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from pydantic import SkipValidation, ValidationError
+from pydantic import SkipValidation
 
 import lara_plugins
-from lara_plugins import Calibration, InvalidArgument, QueryState, Scorer
-from lara_plugins.gate import DEFAULT_THETA, OnEmpty
+from lara_plugins import Calibration, QueryState, Scorer
+from lara_plugins.gate import DEFAULT_SCORER, DEFAULT_THETA, OnEmpty, scorer_of, theta_of
 from lara_plugins.phases import run_gate
 from lara_plugins.query import check_afford
 from llama_index_lara.events import announce
 from llama_index_lara.nodes import checked_query, scored_passage
-from llama_index_lara.saving import HoldsScorer, scorer_of
+from llama_index_lara.saving import HoldsScorer
 from llama_index_lara.state import install, query_state
-
-DEFAULT_SCORER = "cross-encoder/ms-marco-MiniLM-L-6-v2"
 
 _dispatcher = get_dispatcher(__name__)
 
@@ -67,7 +65,7 @@ class ThresholdGate(HoldsScorer, BaseNodePostprocessor):
         callback_manager: CallbackManager | None = None,
     ) -> None:
         # Checked here, so that the sentence comes as it is and not inside a ValidationError.
-        threshold = _theta_of(theta)
+        threshold = theta_of(theta)
         lara_plugins.ThresholdGate(threshold, max_k, on_empty).check(scorer_of(scorer))
         if afford is not None:
             check_afford(afford)
@@ -130,17 +128,3 @@ class ThresholdGate(HoldsScorer, BaseNodePostprocessor):
         best = {passage.id for passage in state.best}
         state.originals = {node.node.node_id: node for node in rescored if node.node.node_id in best}
         return [rescored[position] for position in gated.decision.kept]
-
-
-def _theta_of(theta: float | Calibration | Mapping[str, object]) -> float | Calibration:
-    """Theta itself, or the calibration whose plain values it was saved as.
-
-    Raises:
-        InvalidArgument: the values are not those of a calibration.
-    """
-    if not isinstance(theta, Mapping):
-        return theta
-    try:
-        return Calibration.model_validate(theta)
-    except ValidationError as error:
-        raise InvalidArgument("theta", theta, "give a number from 0 to 1 or a Calibration") from error

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from llama_index.core.base.llms.types import (
     ChatMessage,
@@ -12,30 +14,25 @@ from llama_index.core.base.llms.types import (
     CompletionResponse,
     MessageRole,
     TextBlock,
-    ToolCallBlock,
 )
 from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.tools import FunctionTool
 
-from lara_plugins import Ask, Passage, Said, Usage
+from lara_plugins import Ask, Said
 from lara_plugins.answering import (
-    AnswerReply,
+    TOOL_NAMES,
     Fits,
-    RawReply,
     ReplyType,
-    StepReply,
-    contract_suffix,
-    defuse,
-    fence_answer,
-    fence_passages,
-    numbered,
-    repair_request,
+    fits_context,
+    prompt_parts,
+    prompt_suffix,
+    raw_reply,
 )
-from lara_plugins.budget import conservative_tokens
-
-_TOOL_NAMES: dict[ReplyType, str] = {StepReply: "refine_answer", AnswerReply: "give_answer"}
+from lara_plugins.answering.attempts import UntilDeadline
+from lara_plugins.budget import prompt_reader
+from llama_index_lara.replies import tool_calls, usage_of
 
 
 @dataclass(slots=True)
@@ -55,95 +52,112 @@ class LlamaIndexModel:
     text_qa_template: BasePromptTemplate
     refine_template: BasePromptTemplate
 
+    @property
+    def callee(self) -> object:
+        return self.llm
+
     def ask(self, ask: Ask) -> Said:
+        limits = self._limits(ask)
         if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
             return _said_in_chat(
                 self.llm.chat_with_tools(
-                    [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True
+                    [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True, **limits
                 )
             )
         if self.llm.metadata.is_chat_model:
-            return _said_in_chat(self.llm.chat(self._messages(ask)))
-        return _said_in_completion(self.llm.complete(self._prompt(ask), formatted=True))
+            return _said_in_chat(self.llm.chat(self._messages(ask), **limits))
+        return _said_in_completion(self.llm.complete(self._prompt(ask), formatted=True, **limits))
 
     async def aask(self, ask: Ask) -> Said:
+        limits = self._limits(ask)
         if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
             return _said_in_chat(
                 await self.llm.achat_with_tools(
-                    [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True
+                    [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True, **limits
                 )
             )
         if self.llm.metadata.is_chat_model:
-            return _said_in_chat(await self.llm.achat(self._messages(ask)))
-        return _said_in_completion(await self.llm.acomplete(self._prompt(ask), formatted=True))
+            return _said_in_chat(await self.llm.achat(self._messages(ask), **limits))
+        return _said_in_completion(await self.llm.acomplete(self._prompt(ask), formatted=True, **limits))
 
     def stream(self, ask: Ask) -> Iterator[Said]:
         pieces = _Pieces()
-        if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
-            for response in self.llm.stream_chat_with_tools(
-                [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True
-            ):
-                yield pieces.of_chat(response)
-        elif self.llm.metadata.is_chat_model:
-            for response in self.llm.stream_chat(self._messages(ask)):
-                yield pieces.of_chat(response)
-        else:
-            for completion in self.llm.stream_complete(self._prompt(ask), formatted=True):
-                yield pieces.of_completion(completion)
+        with prompt_reader() as reader:
+            responses = self._stream(ask)
+        for response in responses:
+            said = pieces.of(response)
+            with reader.elsewhere():
+                yield said
         yield pieces.rest()
 
     async def astream(self, ask: Ask) -> AsyncIterator[Said]:
         pieces = _Pieces()
-        if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
-            async for response in await self.llm.astream_chat_with_tools(
-                [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True
-            ):
-                yield pieces.of_chat(response)
-        elif self.llm.metadata.is_chat_model:
-            async for response in await self.llm.astream_chat(self._messages(ask)):
-                yield pieces.of_chat(response)
-        else:
-            async for completion in await self.llm.astream_complete(self._prompt(ask), formatted=True):
-                yield pieces.of_completion(completion)
+        with prompt_reader() as reader:
+            responses = await self._astream(ask)
+        async for response in responses:
+            said = pieces.of(response)
+            with reader.elsewhere():
+                yield said
         yield pieces.rest()
+
+    def _stream(self, ask: Ask) -> Iterator[ChatResponse | CompletionResponse]:
+        limits = self._limits(ask)
+        if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
+            return self.llm.stream_chat_with_tools(
+                [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True, **limits
+            )
+        if self.llm.metadata.is_chat_model:
+            return self.llm.stream_chat(self._messages(ask), **limits)
+        return self.llm.stream_complete(self._prompt(ask), formatted=True, **limits)
+
+    async def _astream(self, ask: Ask) -> AsyncIterator[ChatResponse | CompletionResponse]:
+        limits = self._limits(ask)
+        if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
+            return await self.llm.astream_chat_with_tools(
+                [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True, **limits
+            )
+        if self.llm.metadata.is_chat_model:
+            return await self.llm.astream_chat(self._messages(ask), **limits)
+        return await self.llm.astream_complete(self._prompt(ask), formatted=True, **limits)
+
+    def _limits(self, ask: Ask) -> dict[str, Any]:
+        """What the LLM takes of the ask's limits for this one call; what it does not take is left out.
+
+        The clients of OpenAI's protocol take both, the timeout before every attempt. Other LLMs take the
+        cap where they have a setting of that name.
+        """
+        fields, limits = type(self.llm).model_fields, dict[str, Any]()
+        if ask.max_output_tokens is not None and "max_tokens" in fields:
+            own = getattr(self.llm, "max_tokens", None)
+            limits["max_tokens"] = min(ask.max_output_tokens, own or ask.max_output_tokens)
+        if math.isfinite(ask.timeout) and {"timeout", "reuse_client"} <= fields.keys():
+            limits["timeout"] = UntilDeadline(ask.timeout, getattr(self.llm, "timeout", None))
+        return limits
 
     def fits(self, question: str) -> Fits:
         """Whether passages fit one prompt about a question, by a conservative count of tokens."""
         metadata = self.llm.metadata
-        answer = max(0, metadata.num_output or 0)
-        frame = Ask("batch", question, (), AnswerReply)
-        overhead = conservative_tokens(
-            self.refine_template.get_template() + question + contract_suffix(frame)
-        )
-        # The answer so far, in a refine prompt, is about as long as the one to come.
-        room = metadata.context_window - overhead - 2 * answer
-
-        def fit(passages: Sequence[Passage]) -> bool:
-            return conservative_tokens(fence_passages(numbered(passages))) <= room
-
-        return fit
+        template = self.refine_template.get_template()
+        return fits_context(question, template, metadata.context_window, max(0, metadata.num_output or 0))
 
     def _template(self, ask: Ask) -> tuple[BasePromptTemplate, dict[str, str]]:
-        context = fence_passages(ask.passages)
-        question = defuse(ask.question)
-        if ask.previous.value:
-            previous = fence_answer(ask.previous)
+        parts = prompt_parts(ask)
+        if parts.existing_answer:
             return self.refine_template, {
-                "existing_answer": previous,
-                "context_msg": context,
-                "query_str": question,
+                "existing_answer": parts.existing_answer,
+                "context_msg": parts.context,
+                "query_str": parts.question,
             }
-        return self.text_qa_template, {"context_str": context, "query_str": question}
+        return self.text_qa_template, {"context_str": parts.context, "query_str": parts.question}
 
     def _prompt(self, ask: Ask) -> str:
         template, variables = self._template(ask)
-        return f"{self.llm._get_prompt(template, **variables)}\n{contract_suffix(ask)}"
+        return f"{self.llm._get_prompt(template, **variables)}\n{prompt_suffix(ask, as_tool=False)}"
 
     def _messages(self, ask: Ask) -> list[ChatMessage]:
         template, variables = self._template(ask)
         messages = self.llm._get_messages(template, **variables)
-        tools = self.llm.metadata.is_function_calling_model
-        suffix = "\n".join(repair_request(ask)) if tools else contract_suffix(ask)
+        suffix = prompt_suffix(ask, as_tool=self.llm.metadata.is_function_calling_model)
         if not suffix:
             return messages
         *earlier, last = messages
@@ -157,22 +171,17 @@ def _tool(reply: ReplyType) -> FunctionTool:
         return json.dumps(arguments)
 
     return FunctionTool.from_defaults(
-        record, name=_TOOL_NAMES[reply], description=reply.__doc__ or "", fn_schema=reply
+        record, name=TOOL_NAMES[reply], description=reply.__doc__ or "", fn_schema=reply
     )
 
 
 def _said_in_chat(response: ChatResponse) -> Said:
-    call = _tool_call(response)
-    raw: RawReply = call.tool_kwargs if call is not None else response.message.content or ""
-    return Said(raw, _usage(response))
+    calls = [call.tool_kwargs for call in tool_calls(response)]
+    return Said(raw_reply(calls, response.message.content or ""), usage_of(response))
 
 
 def _said_in_completion(response: CompletionResponse) -> Said:
-    return Said(response.text, _usage(response))
-
-
-def _tool_call(response: ChatResponse) -> ToolCallBlock | None:
-    return next((block for block in response.message.blocks if isinstance(block, ToolCallBlock)), None)
+    return Said(response.text, usage_of(response))
 
 
 class _Pieces:
@@ -180,43 +189,24 @@ class _Pieces:
 
     def __init__(self) -> None:
         self._arguments = ""
-        self._whole_arguments: Mapping[str, object] | None = None
+        self._whole: list[Mapping[str, object]] = []
 
-    def of_chat(self, response: ChatResponse) -> Said:
-        call = _tool_call(response)
-        if call is None:
-            return Said(response.delta or "", _usage(response))
-        if not isinstance(call.tool_kwargs, str):
-            # Some LLMs give the arguments parsed, and only the last response has all of them.
-            self._whole_arguments = call.tool_kwargs
-            return Said("", _usage(response))
-        new = call.tool_kwargs[len(self._arguments) :]
-        self._arguments = call.tool_kwargs
-        return Said(new, _usage(response))
+    def of(self, response: ChatResponse | CompletionResponse) -> Said:
+        """What one response adds."""
+        if isinstance(response, ChatResponse):
+            return self._of_chat(response)
+        return Said(response.delta or "", usage_of(response))
 
-    def of_completion(self, response: CompletionResponse) -> Said:
-        return Said(response.delta or "", _usage(response))
+    def _of_chat(self, response: ChatResponse) -> Said:
+        calls = [call.tool_kwargs for call in tool_calls(response)]
+        if not calls:
+            return Said(response.delta or "", usage_of(response))
+        # Some LLMs give the arguments parsed, and only the last response has all of them.
+        self._whole = [call for call in calls if not isinstance(call, str)]
+        written = "\n".join(call for call in calls if isinstance(call, str))
+        new = written[len(self._arguments) :]
+        self._arguments = written
+        return Said(new, usage_of(response))
 
     def rest(self) -> Said:
-        if self._whole_arguments is None or self._arguments:
-            return Said("")
-        return Said(json.dumps(self._whole_arguments))
-
-
-def _usage(response: ChatResponse | CompletionResponse) -> Usage | None:
-    """Tokens as the provider reports them, under any of the names in use."""
-    reported: object = response.additional_kwargs
-    raw = response.raw
-    if not _count(reported, "prompt_tokens", "input_tokens"):
-        reported = raw.get("usage") if isinstance(raw, Mapping) else getattr(raw, "usage", None)
-    read = _count(reported, "prompt_tokens", "input_tokens")
-    written = _count(reported, "completion_tokens", "output_tokens")
-    return Usage(read, written) if read or written else None
-
-
-def _count(reported: object, *names: str) -> int:
-    for name in names:
-        value = reported.get(name) if isinstance(reported, Mapping) else getattr(reported, name, None)
-        if isinstance(value, int):
-            return value
-    return 0
+        return Said("\n".join(json.dumps(call) for call in self._whole))

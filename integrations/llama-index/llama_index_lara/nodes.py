@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, TextNode
 
 from lara_plugins import InvalidArgument, Passage
+from lara_plugins.ingestion import source_of, storable
 from lara_plugins.retrieval import Match
 
 SOURCE = "source"
@@ -23,13 +24,11 @@ def shown_passage(node: NodeWithScore) -> Passage:
 
     Spans and quotes refer to the text alone.
     """
-    metadata = node.node.metadata
-    source = next((str(metadata[key]) for key in (SOURCE, "file_path", "url") if metadata.get(key)), "")
     return Passage(
         node.node.node_id,
         node.node.get_content(MetadataMode.NONE),
         heading=node.node.get_metadata_str(MetadataMode.LLM),
-        source=source,
+        source=source_of(node.node.metadata),
     )
 
 
@@ -57,6 +56,24 @@ def node_from_match(match: Match) -> NodeWithScore:
         excluded_llm_metadata_keys=kept,
     )
     return NodeWithScore(node=node, score=match.score)
+
+
+def passages_of(nodes: Iterable[BaseNode]) -> list[Passage]:
+    """Nodes as passages that a hybrid index takes: ``index.upsert(passages_of(nodes))``.
+
+    The heading is embedded and read with the text; other metadata is kept where an index can
+    store it: strings, numbers, true or false, and lists of strings.
+    """
+    return [
+        Passage(
+            id=node.node_id,
+            text=node.get_content(MetadataMode.NONE),
+            heading=str(node.metadata.get(HEADING) or ""),
+            source=source_of(node.metadata),
+            metadata=storable(node.metadata, without=(HEADING, SOURCE)),
+        )
+        for node in nodes
+    ]
 
 
 def originals(passages: Sequence[Passage], known: Mapping[str, object]) -> list[NodeWithScore]:

@@ -7,7 +7,8 @@ import pickle
 from llama_index.core.schema import BaseComponent
 from pydantic import ConfigDict, SkipValidation, field_serializer
 
-from lara_plugins import InvalidArgument, NotSerializable, Scorer, load_scorer
+from lara_plugins import NotSerializable, Scorer
+from lara_plugins.gate import serializable_name
 
 EMBEDDED = "embedded"
 NAMED_SCORER = f"give the name of a scorer, such as '{EMBEDDED}'"
@@ -35,33 +36,6 @@ class HoldsScorer(BaseComponent):
     def __getstate__(self) -> dict[str, object]:
         check_pickles(self.scorer, NAMED_SCORER)
         return super().__getstate__()
-
-
-def scorer_of(scorer: str | Scorer) -> Scorer:
-    """The scorer itself, or the one of that name.
-
-    Raises:
-        InvalidArgument: it is neither, or the name is none.
-    """
-    if isinstance(scorer, str):
-        return load_scorer(scorer)
-    if not isinstance(scorer, Scorer):
-        raise InvalidArgument("scorer", scorer, "give a Scorer or the name of one, such as 'embedded'")
-    return scorer
-
-
-def serializable_name(scorer: str | Scorer) -> str:
-    """The name from which a scorer is made again.
-
-    Raises:
-        NotSerializable: it has none.
-    """
-    name = scorer if isinstance(scorer, str) else scorer.name
-    if name is None:
-        raise NotSerializable(
-            f"the scorer {type(scorer).__name__} has no name and cannot be saved: {NAMED_SCORER}"
-        )
-    return name
 
 
 def check_pickles(part: object, remedy: str) -> None:

@@ -10,7 +10,6 @@ outermost query, the retrieval (chat engines announce no query), the plug-in its
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -20,12 +19,11 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.events.query import QueryStartEvent
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
-from llama_index.core.instrumentation.span import SimpleSpan
-from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.tools.types import BaseTool
 
 from lara_plugins import QueryState, Trace
-from lara_plugins.query import EXPLICIT_CLOCK, current_state, set_current_state
+from lara_plugins.query import EXPLICIT_CLOCK, current_state, say_start_unseen, set_current_state
+from llama_index_lara.spans import SpanWatch
 
 MOST_OPEN_SPANS = 10_000
 """Spans that are remembered; one that never ends is forgotten when so many have come after it."""
@@ -36,10 +34,7 @@ def query_state() -> QueryState:
     state = current_state()
     if state is None:
         state = QueryState()
-        state.trace.note(
-            "no query was seen to start, so what came before is not charged to the budget and not told "
-            "to what follows: wrap the calls in `with QueryClock(seconds):`"
-        )
+        say_start_unseen(state)
     return state
 
 
@@ -180,40 +175,15 @@ class _Events(BaseEventHandler):
             _starts.retrieval_ended(span, len(event.nodes))
 
 
-class _Spans(BaseSpanHandler[SimpleSpan]):
-    """Tells the spans as they open and close; keeps none of them."""
+class _Spans(SpanWatch):
+    """Tells the spans as they open and close."""
 
     @classmethod
     def class_name(cls) -> str:
         return "LaraSpans"
 
-    def new_span(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: object = None,
-        parent_span_id: str | None = None,
-        tags: dict[str, object] | None = None,
-        **kwargs: object,
-    ) -> None:
-        _starts.enter(id_, parent_span_id, instance)
+    def entered(self, span: str, parent: str | None, instance: object) -> None:
+        _starts.enter(span, parent, instance)
 
-    def prepare_to_exit_span(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: object = None,
-        result: object = None,
-        **kwargs: object,
-    ) -> None:
-        _starts.leave(id_)
-
-    def prepare_to_drop_span(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: object = None,
-        err: BaseException | None = None,
-        **kwargs: object,
-    ) -> None:
-        _starts.leave(id_)
+    def left(self, span: str, failed: bool) -> None:
+        _starts.leave(span)

@@ -29,12 +29,12 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
-from lara_plugins import Answer, LatencyModel, Passage, QueryState, refine_in_threes
+from lara_plugins import Answer, LatencyModel, Passage, QueryState
 from lara_plugins.answering import Loop, aanswer, answer, astream_answer, stream_answer
 from lara_plugins.arguments import check_count
+from lara_plugins.budget import latency_model
 from lara_plugins.gate import checked_question
-from lara_plugins.phases import abstain, answer_loop, asking_time, record_answer
-from llama_index_lara.budget import latency_model
+from lara_plugins.phases import abstention, record_answer, refine_loop
 from llama_index_lara.events import announce
 from llama_index_lara.model import LlamaIndexModel
 from llama_index_lara.nodes import originals, shown_passage
@@ -46,6 +46,8 @@ from llama_index_lara.templates import (
     TEXT_QA_VARIABLES,
     check_template,
 )
+
+AT_ONCE_REMEDY = "give the calls that the LLM takes at once, 1 for one after the other"
 
 _dispatcher = get_dispatcher(__name__)
 
@@ -185,31 +187,23 @@ class TypedSynthesizer(BaseSynthesizer):
         return _Work(query_state(), checked_question(question), passages, [], {})
 
     def _answer(self, work: _Work) -> Answer:
-        if not work.passages:
-            return self._finished(work, abstain(work.state))
         return self._finished(work, answer(self._started_loop(work), self._model, work.state.clock))
 
     async def _aanswer(self, work: _Work) -> Answer:
-        if not work.passages:
-            return self._finished(work, abstain(work.state))
         return self._finished(work, await aanswer(self._started_loop(work), self._model, work.state.clock))
 
     def _stream(self, work: _Work) -> Generator[str, None, None]:
-        if not work.passages:
-            yield self._finished(work, abstain(work.state)).text
-            return
         yield from stream_answer(self._started_loop(work), self._model, work.state.clock, self._finish(work))
 
     async def _astream(self, work: _Work) -> AsyncGenerator[str, None]:
-        if not work.passages:
-            yield self._finished(work, abstain(work.state)).text
-            return
         async for text in astream_answer(
             self._started_loop(work), self._model, work.state.clock, self._finish(work)
         ):
             yield text
 
     def _started_loop(self, work: _Work) -> Loop:
+        if not work.passages:
+            return abstention(work.state)
         texts = [passage.text for passage in work.passages]
         _dispatcher.event(GetResponseStartEvent(query_str=work.question, text_chunks=texts))
         loop = self._loop(work.state, work.question, work.passages)
@@ -224,10 +218,7 @@ class TypedSynthesizer(BaseSynthesizer):
 
     def _finished(self, work: _Work, answered: Answer) -> Answer:
         record_answer(work.state, answered)
-        work.metadata["lara"] = {
-            **work.state.trace.to_dict(),
-            "answer": answered.evidence.model_dump(mode="json"),
-        }
+        work.metadata["lara"] = work.state.trace.to_dict()
         announce(work.state, "answer")
         if work.passages:
             _dispatcher.event(GetResponseEndEvent())
@@ -246,13 +237,15 @@ class RefineInThrees(TypedSynthesizer):
             question that one value answers.
         latency: a latency model, the seconds of one passage, or None for that of the query's
             ``LatencyBudget``, or 0.1 s a passage where it has none.
+        at_once: calls that the LLM takes at once. Above 1, windows that do not fit the time left
+            one after the other are read at once and their answers merged; 1 never does that.
         text_qa_template: variables ``context_str`` and ``query_str``.
         refine_template: variables ``existing_answer``, ``context_msg`` and ``query_str``.
         streaming: respond with a stream; the last window's answer is streamed.
         callback_manager: the application's, where it has one.
 
     Raises:
-        InvalidArgument: ``window`` is below 1.
+        InvalidArgument: ``window`` or ``at_once`` is below 1.
     """
 
     def __init__(
@@ -263,11 +256,13 @@ class RefineInThrees(TypedSynthesizer):
         streaming: bool = False,
         *,
         latency: float | LatencyModel | None = None,
+        at_once: int = 1,
         text_qa_template: BasePromptTemplate = TEXT_QA_TEMPLATE,
         refine_template: BasePromptTemplate = REFINE_QA_TEMPLATE,
         callback_manager: CallbackManager | None = None,
     ) -> None:
         check_count("window", window, "give the nodes of one window, 1 or more")
+        check_count("at_once", at_once, AT_ONCE_REMEDY)
         super().__init__(
             llm,
             latency=latency,
@@ -277,23 +272,17 @@ class RefineInThrees(TypedSynthesizer):
             callback_manager=callback_manager,
         )
         self._window = window
+        self._at_once = at_once
         self._stop_when_complete = stop_when_complete
 
     def _loop(self, state: QueryState, question: str, passages: Sequence[Passage]) -> Loop:
-        time_left, seconds_for = asking_time(state, passages, self._latency)
-        return refine_in_threes(
+        return refine_loop(
+            state,
             question,
             passages,
-            time_left,
-            seconds_for,
+            self._latency,
+            fits=self._model.fits(question),
             window=self._window,
             stop_when_complete=self._stop_when_complete,
-            fits=self._model.fits(question),
+            at_once=self._at_once,
         )
-
-
-class RoutedSynthesizer(TypedSynthesizer):
-    """Answers one by one, in one call or in windows, as the shape of the question asks for."""
-
-    def _loop(self, state: QueryState, question: str, passages: Sequence[Passage]) -> Loop:
-        return answer_loop(state, question, passages, self._latency, self._model.fits(question))

@@ -9,9 +9,11 @@ from llama_index.core.prompts.prompt_type import PromptType
 
 from lara_plugins import InvalidArgument
 from lara_plugins.answering import ANSWER_TEMPLATE, REFINE_TEMPLATE
+from lara_plugins.retrieval import HYDE_TEMPLATE
 
 TEXT_QA_VARIABLES = ("context_str", "query_str")
 REFINE_VARIABLES = ("existing_answer", "context_msg", "query_str")
+HYDE_VARIABLES = ("query_str",)
 
 TEXT_QA_TEMPLATE = PromptTemplate(
     ANSWER_TEMPLATE.format(context="{context_str}", question="{query_str}"),
@@ -23,6 +25,7 @@ REFINE_QA_TEMPLATE = PromptTemplate(
     ),
     prompt_type=PromptType.REFINE,
 )
+HYDE_QA_TEMPLATE = PromptTemplate(HYDE_TEMPLATE.format(question="{query_str}"))
 
 
 def check_template(argument: str, template: BasePromptTemplate, variables: Sequence[str]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import reprlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lara_plugins.errors import ScoreError
 from lara_plugins.gate.scorer import BLOCK_SIZE, Block
+from lara_plugins.passages import as_float
 
 CHARACTERS_A_TOKEN = 32
 """No writing fills a window with tokens so long, so what is beyond is not even tokenised."""
@@ -18,6 +20,21 @@ class RawScore:
 
     value: float
     truncated: bool
+
+
+def raw_scores(returned: Iterable[float]) -> list[RawScore]:
+    """What somebody else's scorer returned, as floats.
+
+    Raises:
+        ScoreError: it is no series of numbers.
+    """
+    try:
+        values = iter(returned)
+    except TypeError:
+        raise ScoreError(
+            f"the scorer returned {reprlib.repr(returned)} instead of one number a passage"
+        ) from None
+    return [RawScore(as_float(value), truncated=False) for value in values]
 
 
 def blocks_of_distinct(

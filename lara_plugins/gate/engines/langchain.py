@@ -7,7 +7,7 @@ from typing import Protocol, get_args
 
 from lara_plugins.arguments import check_choice
 from lara_plugins.errors import InvalidArgument
-from lara_plugins.gate.engines.blocks import RawScore, blocks_of_distinct
+from lara_plugins.gate.engines.blocks import blocks_of_distinct, raw_scores
 from lara_plugins.gate.scorer import Block, ScoreKind
 
 
@@ -60,14 +60,11 @@ class LangChainScorer:
         """Call the encoder once for every 64 ``texts``; equal texts are scored once.
 
         Raises:
-            ScoreError: it returned more or fewer scores than it was given pairs.
+            ScoreError: it returned more or fewer scores than it was given pairs, or no numbers.
         """
-
-        def score(fresh: Sequence[str]) -> list[RawScore]:
-            scores = self._encoder.score([(query, text) for text in fresh])
-            return [RawScore(float(value), truncated=False) for value in scores]
-
-        return blocks_of_distinct(texts, score)
+        return blocks_of_distinct(
+            texts, lambda fresh: raw_scores(self._encoder.score([(query, text) for text in fresh]))
+        )
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """What the encoder returns for all ``texts``, in order."""

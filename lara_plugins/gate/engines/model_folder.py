@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path, PurePath
 
+from lara_plugins.digests import weights_digest
 from lara_plugins.errors import InvalidArgument
 
 WINDOW = 512
@@ -49,6 +47,11 @@ class ModelFolder:
         return self.path / "tokenizer.json"
 
     @property
+    def version(self) -> str:
+        """The hash of all that the scores depend on: the weights and the tokenizer."""
+        return weights_digest([*self.weights, self.tokenizer])
+
+    @property
     def pad_id(self) -> int:
         """The token that fills a batch's short pairs."""
         pad_id = self.config.get("pad_token_id")
@@ -69,7 +72,8 @@ def open_folder(path: Path, model: str | None = None) -> ModelFolder:
     """
     if not path.is_dir():
         raise InvalidArgument("folder", str(path), "no such folder; download the model first")
-    config = _read(path, "config.json")
+    _require(path, "config.json")
+    config = read_object(path, "config.json")
     labels = config.get("id2label")
     if isinstance(labels, dict) and len(labels) != 1:
         remedy = f"the model has {len(labels)} labels; give a cross-encoder with one"
@@ -77,7 +81,7 @@ def open_folder(path: Path, model: str | None = None) -> ModelFolder:
     _require(path, "tokenizer.json")
     limits = [config.get("max_position_embeddings")]
     if (path / "tokenizer_config.json").is_file():
-        limits.append(_read(path, "tokenizer_config.json").get("model_max_length"))
+        limits.append(read_object(path, "tokenizer_config.json").get("model_max_length"))
     max_length = min([WINDOW, *(limit for limit in limits if isinstance(limit, int) and limit > 0)])
     return ModelFolder(path, _find_model(path, model), config, max_length)
 
@@ -93,26 +97,6 @@ def split_file(name: str) -> tuple[str, str | None]:
     file = PurePath(name)
     folder = file.parent.parent if file.parent.name == "onnx" else file.parent
     return folder.as_posix(), file.relative_to(folder).as_posix()
-
-
-def weights_digest(files: Sequence[Path]) -> str:
-    """The first 12 hex digits of the SHA-256 of the files' contents; read again when a file changes.
-
-    Raises:
-        OSError: a file is missing.
-    """
-    stats = [file.stat() for file in files]
-    return _digest(tuple(files), tuple((stat.st_mtime_ns, stat.st_size) for stat in stats))
-
-
-@lru_cache(maxsize=64)
-def _digest(files: tuple[Path, ...], _changed: tuple[tuple[int, int], ...]) -> str:
-    digest = hashlib.sha256()
-    for path in files:
-        with path.open("rb") as file:
-            while piece := file.read(1 << 20):
-                digest.update(piece)
-    return digest.hexdigest()[:12]
 
 
 def _find_model(path: Path, model: str | None) -> Path:
@@ -131,17 +115,27 @@ def _find_model(path: Path, model: str | None) -> Path:
     return found[0]
 
 
-def _require(path: Path, file: str) -> None:
-    if not (path / file).is_file():
-        raise InvalidArgument("folder", str(path), f"has no {file}; give a folder as model hubs lay it out")
+def read_object(path: Path, file: str, argument: str = "folder") -> dict[str, object]:
+    """The JSON object in a model's file.
 
+    Args:
+        path: the model's folder.
+        file: the file, relative to the folder.
+        argument: what the caller calls the folder.
 
-def _read(path: Path, file: str) -> dict[str, object]:
-    _require(path, file)
+    Raises:
+        InvalidArgument: the file holds no JSON object.
+        OSError: the file is missing.
+    """
     try:
         content = json.loads((path / file).read_text("utf-8"))
     except ValueError as error:
-        raise InvalidArgument("folder", str(path), f"its {file} is no JSON ({error})") from error
+        raise InvalidArgument(argument, str(path), f"its {file} is no JSON ({error})") from error
     if not isinstance(content, dict):
-        raise InvalidArgument("folder", str(path), f"its {file} holds no JSON object")
+        raise InvalidArgument(argument, str(path), f"its {file} holds no JSON object")
     return content
+
+
+def _require(path: Path, file: str) -> None:
+    if not (path / file).is_file():
+        raise InvalidArgument("folder", str(path), f"has no {file}; give a folder as model hubs lay it out")

@@ -8,11 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lara_plugins.arguments import check_count
+from lara_plugins.arguments import check_count, check_text
 from lara_plugins.errors import InvalidArgument, MissingExtra
 from lara_plugins.gate.engines.blocks import blocks_of_distinct
 from lara_plugins.gate.engines.hub import download, is_hub_id
-from lara_plugins.gate.engines.model_folder import WINDOW, ModelFolder, open_folder, weights_digest
+from lara_plugins.gate.engines.model_folder import WINDOW, ModelFolder, open_folder
 from lara_plugins.gate.scorer import Block, ScoreKind
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class OnnxCrossEncoder:
 
     Raises:
         InvalidArgument: a file of a local folder is missing, its model has several labels, or an
-            argument is out of its range.
+            argument is of another type or out of its range.
     """
 
     score_kind: ScoreKind = "logit"
@@ -63,8 +63,14 @@ class OnnxCrossEncoder:
         scale_known: bool = False,
         threads: int | None = None,
     ) -> None:
-        if max_length is not None and not 16 <= max_length <= WINDOW:
-            raise InvalidArgument("max_length", max_length, f"give 16 to {WINDOW} tokens")
+        if not isinstance(folder, str | Path):
+            raise InvalidArgument("folder", folder, "give a local folder or a hub's owner/name")
+        if model is not None:
+            check_text("model", model, "give the file's place in the folder, such as onnx/model_int8.onnx")
+        if revision is not None:
+            check_text("revision", revision, "give the hub's branch, tag or commit")
+        if max_length is not None:
+            check_count("max_length", max_length, f"give 16 to {WINDOW} tokens", least=16, most=WINDOW)
         if threads is not None:
             check_count("threads", threads, "give at least 1")
         self._source = str(folder)
@@ -91,19 +97,19 @@ class OnnxCrossEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """Engine, model file, the hash of its weights (revision and precision in one), and maximum length."""
+        """Engine, model file, the hash of its weights and its tokenizer, and maximum length."""
         folder = self.folder
-        return f"onnx/{folder.model.stem}-{weights_digest(folder.weights)}/{self.max_length}"
+        return f"onnx/{folder.model.stem}-{folder.version}/{self.max_length}"
 
     def load(self) -> None:
         """Load the weights now.
 
         Raises:
             MissingExtra: onnxruntime or tokenizers is not installed.
-            InvalidArgument: the model wants other inputs than a tokenizer's, or has several labels.
+            InvalidArgument: the model wants other inputs than a tokenizer's, or has several labels,
+                or a file is damaged.
         """
         self._session()
-        _ = self.fingerprint  # hashes the weights, which no query should wait for
 
     def blocks(self, query: str, texts: Sequence[str]) -> Iterator[Block]:
         """Yield the logits of successive blocks of 64 ``texts``; equal texts are scored once."""
@@ -122,12 +128,16 @@ class OnnxCrossEncoder:
         except ImportError as error:
             raise MissingExtra(error.name or "onnxruntime", "lara-plugins[embedded]") from error
         folder = self.folder
-        return shared_session(folder.model, folder.tokenizer, folder.pad_id, self.threads, os.getpid())
+        files = (folder.model, folder.tokenizer, folder.pad_id, folder.version)
+        return shared_session(*files, self.threads, os.getpid())
 
 
 def default_threads() -> int:
-    """``OMP_NUM_THREADS`` where it is a number, else the cores that the process may use, at most 4."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
+    """``OMP_NUM_THREADS`` where it is a number, else the cores that the process may use, at most 4.
+
+    Of a list, which OpenMP allows (one number for each level of nested regions), it is the first.
+    """
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

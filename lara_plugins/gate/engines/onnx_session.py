@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as refusals
 from tokenizers import Encoding, Tokenizer
 
 from lara_plugins.errors import InvalidArgument, ScoreError
@@ -32,6 +33,14 @@ MODELS_KEPT = 4
 
 NUMPY_TYPES: dict[str, type[np.integer[Any]]] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 FEEDS = ("input_ids", "attention_mask", "token_type_ids")
+
+UNREADABLE: tuple[type[Exception], ...] = (
+    refusals.Fail,
+    refusals.InvalidArgument,
+    refusals.InvalidGraph,
+    refusals.InvalidProtobuf,
+)
+"""What onnxruntime raises, without a base of their own, for a file that is damaged or too new for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,32 +101,53 @@ class OnnxSession:
 _loading = threading.Lock()
 
 
-def shared_session(model: Path, tokenizer: Path, pad_id: int, threads: int, process: int) -> OnnxSession:
+def shared_session(
+    model: Path, tokenizer: Path, pad_id: int, version: str, threads: int, process: int
+) -> OnnxSession:
     """The process's session for a model, loaded once however many threads ask.
 
     Args:
         model: the ONNX file.
         tokenizer: its ``tokenizer.json``.
         pad_id: the token that fills a batch's short pairs.
+        version: what tells the two files from others, so that they are loaded again where they change.
         threads: threads for one run.
         process: the process's id: a forked child inherits a session but not the threads that
             the session waits for, and so loads its own.
 
     Raises:
-        InvalidArgument: the model wants an input that no tokenizer gives, or has several labels.
+        InvalidArgument: the model wants an input that no tokenizer gives, or has several labels, or
+            a file is damaged.
     """
     with _loading:
-        return _load(model.resolve(), tokenizer.resolve(), pad_id, threads, process)
+        # Links stay: a hub's cache has the weights' second file beside the link, not beside its target.
+        return _load(model.absolute(), tokenizer.absolute(), pad_id, version, threads, process)
 
 
 @lru_cache(maxsize=MODELS_KEPT)
-def _load(model: Path, tokenizer_file: Path, pad_id: int, threads: int, _process: int) -> OnnxSession:
+def _load(
+    model: Path, tokenizer: Path, pad_id: int, _version: str, threads: int, _process: int
+) -> OnnxSession:
+    session = _open_session(model, threads)
+    inputs = {wanted.name: NUMPY_TYPES[wanted.type] for wanted in session.get_inputs()}
+    # Dynamic int8 takes one range of activations for all that runs together: in company, a pair's
+    # score would depend on it. A pair alone is no slower there. Without a mask, nothing is padded.
+    alone = b"DynamicQuantize" in model.read_bytes() or "attention_mask" not in inputs
+    budget = 0 if alone else TOKEN_BUDGET
+    return OnnxSession(session, inputs, _tokenizer(tokenizer), pad_id, budget)
+
+
+def _open_session(model: Path, threads: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     # Threads that spin between two runs take the cores from the rest of the application.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    except UNREADABLE as error:
+        remedy = f"onnxruntime cannot read it: export or download it again ({error})"
+        raise InvalidArgument("model", str(model), remedy) from error
     labels = session.get_outputs()[0].shape[-1]
     if isinstance(labels, int) and labels != 1:
         raise InvalidArgument("model", str(model), f"has {labels} labels; give a cross-encoder with one")
@@ -127,11 +157,17 @@ def _load(model: Path, tokenizer_file: Path, pad_id: int, threads: int, _process
     ):
         remedy = f"wants the inputs {inputs}; export it with whole numbers for {', '.join(FEEDS)} at most"
         raise InvalidArgument("model", str(model), remedy)
-    tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    return session
+
+
+def _tokenizer(file: Path) -> Tokenizer:
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:
+        if type(error) is not Exception:  # tokenizers has no type of its own
+            raise
+        remedy = f"its {file.name} is damaged: export or download it again ({error})"
+        raise InvalidArgument("folder", str(file.parent), remedy) from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    types = {name: NUMPY_TYPES[kind] for name, kind in inputs.items()}
-    # Dynamic int8 takes one range of activations for all that runs together: in company, a pair's
-    # score would depend on it. A pair alone is no slower there.
-    budget = 0 if b"DynamicQuantizeLinear" in model.read_bytes() else TOKEN_BUDGET
-    return OnnxSession(session, types, tokenizer, pad_id, budget)
+    return tokenizer

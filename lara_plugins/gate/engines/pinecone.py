@@ -85,7 +85,7 @@ class PineconeReranker:
     scale_known = False
 
     def __init__(self, model: str = RERANKER, *, client: PineconeClient | None = None) -> None:
-        if not model.strip():
+        if not isinstance(model, str) or not model.strip():
             raise InvalidArgument("model", model, f"name a hosted reranker, such as {RERANKER}")
         self.model = model
         self._client = client
@@ -121,10 +121,11 @@ class PineconeReranker:
         return [score for block in self.blocks(query, texts) for score in block.scores]
 
     def _rerank(self, inference: Inference, query: str, texts: Sequence[str]) -> list[RawScore]:
+        question, _ = readable(query, WINDOW)
         sent = [readable(text, WINDOW) for text in texts]
         result = inference.rerank(
             model=self.model,
-            query=query,
+            query=question,
             documents=[text for text, _ in sent],
             top_n=len(sent),
             return_documents=False,
@@ -132,9 +133,10 @@ class PineconeReranker:
         )
         if result.model != self.model:
             raise ScoreError(f"Pinecone scored with {result.model} instead of {self.model}: name that one")
+        if sorted(int(ranked.index) for ranked in result.data) != list(range(len(sent))):
+            returned = f"{len(result.data)} scores for {len(sent)} passages"
+            raise ScoreError(f"Pinecone returned {returned}, or not one for each")
         scores = {int(ranked.index): float(ranked.score) for ranked in result.data}
-        if sorted(scores) != list(range(len(sent))):
-            raise ScoreError(f"Pinecone returned {len(result.data)} scores for {len(sent)} passages")
         return [RawScore(scores[position], cut) for position, (_, cut) in enumerate(sent)]
 
     def _inference(self) -> Inference:

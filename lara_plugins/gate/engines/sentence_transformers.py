@@ -11,11 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from lara_plugins.arguments import check_choice, check_count
+from lara_plugins.arguments import check_choice, check_count, check_text
+from lara_plugins.digests import weights_digest
 from lara_plugins.errors import InvalidArgument, MissingExtra
 from lara_plugins.gate.engines.batching import batches_by_length
 from lara_plugins.gate.engines.blocks import RawScore, blocks_of_distinct, readable
-from lara_plugins.gate.engines.model_folder import weights_digest
+from lara_plugins.gate.engines.hub import commit_of, is_hub_id
+from lara_plugins.gate.engines.model_folder import read_object
 from lara_plugins.gate.scorer import Block, ScoreKind
 
 if TYPE_CHECKING:
@@ -41,6 +43,18 @@ WEIGHTS: dict[Backend, tuple[str, ...]] = {
 }
 """Where a folder has its weights, the first that it has: torch's are exported where nothing else is there."""
 
+BESIDE_WEIGHTS = ("config.json", "tokenizer*", "vocab*", "*.model")
+"""What else in a folder its scores depend on."""
+
+DESCRIBING = ("config.json", "adapter_config.json", "modules.json")
+"""What says which model a folder holds: one of these at least."""
+
+CLASSIFIER = "ForSequenceClassification"
+"""How a class of transformers ends whose model has a head that scores."""
+
+CACHE = "SENTENCE_TRANSFORMERS_HOME"
+"""Where sentence-transformers downloads to, in place of the hub's own cache."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -54,14 +68,45 @@ class Model:
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
+        if not self.source or not (self.is_folder or is_hub_id(self.source)):
+            remedy = (
+                'is neither a folder here nor a hub\'s owner/name; the scorer of this package is "embedded"'
+            )
+            raise InvalidArgument("scorer", self.source, remedy)
+        if self.is_folder and self.revision is not None:
+            raise InvalidArgument(
+                "revision", self.revision, f"{self.source} is no hub's owner/name: leave it out"
+            )
+        if self.revision is not None:
+            check_text("revision", self.revision, "give the hub's branch, tag or commit")
         check_count("max_length", self.max_length, "give at least 16 tokens", least=16)
         check_choice("backend", self.backend, get_args(Backend))
         check_choice("precision", self.precision, get_args(Precision))
+        if self.file is not None:
+            check_text("file", self.file, "give the file's place in the folder, such as onnx/model.onnx")
         if self.backend == "torch" and self.file is not None:
             raise InvalidArgument("file", self.file, 'torch takes none; give backend="onnx" or "openvino"')
         if self.backend != "torch" and self.precision != "float32":
             remedy = f"give the {self.backend} file of that precision"
             raise InvalidArgument("precision", self.precision, remedy)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is here, and on no hub."""
+        return Path(self.source).is_dir()
+
+    @property
+    def commit(self) -> str | None:
+        """The hub's commit that its branch or tag stood at when this process first asked."""
+        return None if self.is_folder else commit_of(self.source, self.revision, os.environ.get(CACHE))
+
+    @property
+    def version(self) -> str:
+        """What tells the files from others: a folder's hash, or a hub's commit."""
+        if self.is_folder:
+            beside = {file for pattern in BESIDE_WEIGHTS for file in Path(self.source).glob(pattern)}
+            return weights_digest([*self.weights(), *sorted(beside)])
+        return f"{self.source}@{self.commit}"
 
     def weights(self) -> list[Path]:
         """The files of a local folder that hold the weights."""
@@ -85,7 +130,8 @@ class SentenceTransformersScorer:
     Args:
         model: a hub id or a local folder.
         revision: the hub's branch, tag or commit; by default its main branch.
-        max_length: most tokens of a pair; the longer side of a longer pair is cut.
+        max_length: most tokens of a pair, as far as the model goes; the longer side of a longer pair
+            is cut.
         backend: what runs the model; all but torch need ``sentence-transformers[onnx]`` or
             ``[openvino]``.
         file: which of the folder's exported models, such as ``onnx/model_qint8_avx512.onnx``; for
@@ -93,15 +139,16 @@ class SentenceTransformersScorer:
         precision: of the weights and sums on torch; an exported file has its own.
 
     Raises:
-        InvalidArgument: ``max_length`` is too small, a choice is unknown, or file or precision
-            does not fit the backend.
+        InvalidArgument: the model is neither a folder here nor of the form owner/name,
+            ``max_length`` is too small, a choice is unknown, or revision, file or precision does
+            not fit the rest.
     """
 
     score_kind: ScoreKind = "logit"
 
     def __init__(
         self,
-        model: str,
+        model: str | Path,
         *,
         revision: str | None = None,
         max_length: int = WINDOW,
@@ -109,38 +156,37 @@ class SentenceTransformersScorer:
         file: str | None = None,
         precision: Precision = "float32",
     ) -> None:
-        self._model = Model(model, revision, max_length, backend, file, precision)
-        self.name: str | None = model if self._model == Model(model) else None
-        self.scale_known = model.startswith(KNOWN_SCALE)
+        source = str(model)
+        self._model = Model(source, revision, max_length, backend, file, precision)
+        self.name: str | None = source if self._model == Model(source) else None
+        self.scale_known = source.startswith(KNOWN_SCALE)
 
     @property
     def fingerprint(self) -> str:
         """Engine, model, revision, precision and maximum length.
 
-        The revision of a local folder is the hash of its weights, so that a folder may move but
-        not change. That of a hub id is the branch, tag or commit that was asked for: name a
-        commit where the model must not change.
+        The revision of a local folder is the hash of its files, so that a folder may move but
+        not change. That of a hub id is a commit, which the hub or its cache is asked for once a
+        process.
 
         Raises:
             InvalidArgument: a local folder has no weights.
+            MissingExtra: huggingface_hub is not installed.
+            OSError: the hub does not answer and its cache does not know the model.
         """
         model = self._model
-        if Path(model.source).is_dir():
-            weights = weights_digest(model.weights())
-        else:
-            weights = f"{model.source}@{model.revision or 'main'}"
         run = model.precision if model.backend == "torch" else f"{model.backend}/{model.file or 'default'}"
-        return f"sentence-transformers/{weights}/{run}/{model.max_length}"
+        return f"sentence-transformers/{model.version}/{run}/{model.max_length}"
 
     def load(self) -> None:
         """Load the weights now.
 
         Raises:
             MissingExtra: sentence-transformers, or what the backend needs, is not installed.
-            InvalidArgument: the model has several labels.
+            InvalidArgument: the model has several labels, or no head that was trained to score, or
+                its tokenizer's file is missing, or a file of a local folder is missing or damaged.
         """
         self._loaded()
-        _ = self.fingerprint  # hashes the weights, which no query should wait for
 
     def blocks(self, query: str, texts: Sequence[str]) -> Iterator[Block]:
         """Yield the logits of successive blocks of 64 ``texts``; equal texts are scored once."""
@@ -153,7 +199,8 @@ class SentenceTransformersScorer:
 
     def _loaded(self) -> _Loaded:
         with _loading:
-            return _load(self._model, os.getpid())
+            _require_packages(self._model.backend)  # before a hub is asked for anything
+            return _load(self._model, self._model.version, os.getpid())
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,26 +248,67 @@ _loading = threading.Lock()
 
 
 @lru_cache(maxsize=2)
-def _load(model: Model, _process: int) -> _Loaded:
-    """Load a model once a process; a forked child loads its own, because torch's threads stay behind."""
+def _load(model: Model, _version: str, _process: int) -> _Loaded:
+    """Load a model once a process, and again where its folder has changed.
+
+    A forked child loads its own, because torch's threads stay behind.
+    """
+    import torch  # noqa: PLC0415
+    from safetensors import SafetensorError  # noqa: PLC0415
+    from sentence_transformers import CrossEncoder  # noqa: PLC0415
+
+    if model.is_folder:
+        _check_files(Path(model.source))
     try:
-        import torch  # noqa: PLC0415
-        from sentence_transformers import CrossEncoder  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingExtra("sentence-transformers", "lara-plugins[cross-encoder]") from error
-    if model.backend != "torch" and find_spec("optimum") is None:
-        raise MissingExtra("optimum", f"sentence-transformers[{model.backend}]")
-    encoder = CrossEncoder(
-        model.source,
-        revision=model.revision,
-        max_length=model.max_length,
-        backend=model.backend,
-        model_kwargs={} if model.file is None else {"file_name": model.file},
-    )
+        encoder = CrossEncoder(
+            model.source,
+            revision=model.commit,
+            cache_folder=os.environ.get(CACHE),
+            max_length=model.max_length,
+            backend=model.backend,
+            model_kwargs={} if model.file is None else {"file_name": model.file},
+        )
+    except SafetensorError as error:
+        remedy = f"its weights are damaged: save or download them again ({error})"
+        raise InvalidArgument("scorer", model.source, remedy) from error
     if model.backend == "torch":
         # Some releases load a file in the precision that it was saved in, others in float32.
         encoder.to(getattr(torch, model.precision))
+    _check_fitness(encoder, model.source)
+    positions = getattr(encoder.config, "max_position_embeddings", None) or model.max_length
+    encoder.tokenizer.model_max_length = max_length = min(model.max_length, positions)
+    return _Loaded(encoder, max_length)
+
+
+def _require_packages(backend: Backend) -> None:
+    try:
+        import sentence_transformers  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise MissingExtra("sentence-transformers", "lara-plugins[cross-encoder]") from error
+    if backend != "torch" and find_spec("optimum") is None:
+        raise MissingExtra("optimum", f"sentence-transformers[{backend}]")
+
+
+def _check_files(folder: Path) -> None:
+    """Refuse a folder whose files the libraries would stumble over one by one."""
+    if not any((folder / file).is_file() for file in DESCRIBING):
+        raise InvalidArgument("scorer", str(folder), "has no config.json: give a saved cross-encoder")
+    for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        if (folder / file).is_file():
+            read_object(folder, file, "scorer")
+
+
+def _check_fitness(encoder: CrossEncoder, source: str) -> None:
+    """Refuse what sentence-transformers loads although its scores would mean nothing."""
     if encoder.num_labels != 1:
         remedy = f"has {encoder.num_labels} labels; give a cross-encoder with one"
-        raise InvalidArgument("scorer", model.source, remedy)
-    return _Loaded(encoder, model.max_length)
+        raise InvalidArgument("scorer", source, remedy)
+    saved = encoder.config.architectures or [CLASSIFIER]
+    scores = type(encoder.model).__name__.endswith(CLASSIFIER)
+    if scores and not any(architecture.endswith(CLASSIFIER) for architecture in saved):
+        remedy = f"is a {', '.join(saved)}, without a head that was trained to score; give a cross-encoder"
+        raise InvalidArgument("scorer", source, remedy)
+    if len(encoder.tokenizer) <= len(encoder.tokenizer.all_special_ids):
+        raise InvalidArgument(
+            "scorer", source, "its tokenizer knows no words: is its tokenizer.json missing?"
+        )

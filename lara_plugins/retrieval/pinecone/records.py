@@ -1,0 +1,133 @@
+"""Passages as records for Pinecone, in requests that keep to its limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lara_plugins.errors import InvalidArgument
+from lara_plugins.passages import Passage
+from lara_plugins.retrieval.encoders import SparseVector
+from lara_plugins.retrieval.pinecone.layouts import VERSION, Stored, stored, without_text
+from lara_plugins.retrieval.records import check_passage
+
+MOST_RECORDS = 1000
+"""Records in one request."""
+
+MOST_BYTES = 2_000_000
+"""Bytes of one request."""
+
+ROOM = 1000
+"""Bytes left for what surrounds the records, the namespace among it."""
+
+MOST_METADATA_BYTES = 40 * 1024
+MOST_ID_CHARACTERS = 512
+MOST_NON_ZEROS = 1000
+
+NEARLY_NOTHING = 1e-7
+"""Pinecone refuses a dense vector that is all zero; one so short changes no score by more."""
+
+Record = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A passage that may be written, and the metadata of its record."""
+
+    passage: Passage
+    metadata: Stored
+
+    @property
+    def version(self) -> str:
+        """Differs from that of any other content or encoder."""
+        return str(self.metadata[VERSION])
+
+
+def drafts(passages: Sequence[Passage], fingerprint: str) -> list[Draft]:
+    """The passages that are to be written, all checked; of those with one id, the last.
+
+    Raises:
+        InvalidArgument: a passage cannot be stored in Pinecone.
+    """
+    for passage in passages:
+        check_passage(passage)
+        if not passage.id.isascii() or len(passage.id) > MOST_ID_CHARACTERS:
+            raise InvalidArgument(
+                "passage.id", passage.id, f"Pinecone takes ids of 1 to {MOST_ID_CHARACTERS} ASCII characters"
+            )
+    unique = {passage.id: passage for passage in passages}
+    return [_drafted(passage, fingerprint) for passage in unique.values()]
+
+
+def dense_values(vector: Sequence[float]) -> list[float]:
+    """A dense vector that Pinecone takes, of Python floats."""
+    values = [float(value) for value in vector]
+    return values if any(values) else [NEARLY_NOTHING, *values[1:]]
+
+
+def sparse_values(vector: SparseVector, weight: float = 1.0) -> dict[str, object]:
+    """A sparse vector as the SDK takes it."""
+    return {"indices": list(vector.indices), "values": [weight * float(value) for value in vector.values]}
+
+
+def hybrid_record(draft: Draft, dense: Sequence[float], sparse: SparseVector | None = None) -> Record:
+    """A record of an index that holds dense vectors, with or without sparse ones."""
+    record: Record = {"id": draft.passage.id, "values": dense_values(dense), "metadata": draft.metadata}
+    if sparse is not None and sparse.indices:
+        record["sparse_values"] = sparse_values(sparse)
+    return record
+
+
+def sparse_record(draft: Draft, sparse: SparseVector) -> Record:
+    """A record of an index of sparse vectors alone."""
+    return {
+        "id": draft.passage.id,
+        "sparse_values": sparse_values(sparse),
+        "metadata": without_text(draft.metadata),
+    }
+
+
+def check_sparse_vectors(vectors: Sequence[SparseVector], drafted: Sequence[Draft]) -> None:
+    """Refuse what a sparse encoder may not return.
+
+    Raises:
+        InvalidArgument: a wrong count, or a vector with too many entries.
+    """
+    if len(vectors) != len(drafted):
+        raise InvalidArgument("sparse", len(vectors), f"the encoder must return {len(drafted)} vectors")
+    for vector, draft in zip(vectors, drafted, strict=True):
+        if len(vector.indices) > MOST_NON_ZEROS:
+            raise InvalidArgument(
+                f"text of passage {draft.passage.id!r}",
+                draft.passage.text,
+                f"it has {len(vector.indices)} sparse entries and Pinecone takes {MOST_NON_ZEROS}: split it",
+            )
+
+
+def requests(records: Sequence[Record]) -> Iterator[list[Record]]:
+    """The records in as few requests as their number and their bytes allow, in order."""
+    request: list[Record] = []
+    size = 0
+    for record in records:
+        bytes_ = len(json.dumps(record)) + 2
+        if request and (len(request) == MOST_RECORDS or size + bytes_ > MOST_BYTES - ROOM):
+            yield request
+            request, size = [], 0
+        request.append(record)
+        size += bytes_
+    if request:
+        yield request
+
+
+def _drafted(passage: Passage, fingerprint: str) -> Draft:
+    metadata = stored(passage, fingerprint)
+    size = len(json.dumps(metadata, ensure_ascii=False).encode())
+    if size > MOST_METADATA_BYTES:
+        raise InvalidArgument(
+            f"passage {passage.id!r}",
+            f"{size} bytes",
+            f"text and metadata take at most {MOST_METADATA_BYTES} bytes in Pinecone: split the text or "
+            "shorten the metadata",
+        )
+    return Draft(passage, metadata)
