@@ -6,6 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_lara import ExtractiveChatModel
+from langchain_parts import DOCUMENTS, WordEmbeddings
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import TextNode
 from llama_index_lara import ExtractiveLLM
@@ -16,18 +20,32 @@ README = Path(__file__).parents[2] / "README.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
+def llama_index() -> dict[str, object]:
+    """What a reader's application has already, and what an earlier example has imported."""
+    nodes = [TextNode(id_=passage.id, text=passage.text) for passage in PASSAGES]
+    index = VectorStoreIndex(nodes, embed_model=WordEmbedding())
+    application: dict[str, object] = {"index": index, "llm": ExtractiveLLM()}
+    exec("from llama_index_lara import *", application)  # noqa: S102
+    return application
+
+
+def langchain() -> dict[str, object]:
+    """The same for a reader of LangChain."""
+    store = InMemoryVectorStore(WordEmbeddings())
+    store.add_documents(DOCUMENTS)
+    prompt = ChatPromptTemplate.from_messages(
+        [("system", "Answer from the context. Context: {context}"), ("human", "{input}")]
+    )
+    retriever = store.as_retriever(search_kwargs={"k": 50})
+    return {"retriever": retriever, "llm": ExtractiveChatModel(), "prompt": prompt}
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
 def test_an_example(
     example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    nodes = [TextNode(id_=passage.id, text=passage.text) for passage in PASSAGES]
-    application = {
-        "index": VectorStoreIndex(nodes, embed_model=WordEmbedding()),
-        "llm": ExtractiveLLM(),
-    }
-    # An example may use what an earlier one has imported.
-    exec("from llama_index_lara import *", application)  # noqa: S102
+    application = langchain() if "langchain" in example else llama_index()
     exec(compile(example, "README.md", "exec"), application)  # noqa: S102
     assert "330 metres" in capsys.readouterr().out
 
