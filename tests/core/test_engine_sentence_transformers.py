@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -120,12 +121,23 @@ def test_refuses_settings_that_do_not_fit(settings: dict[str, object], sentence:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(("backend", "extra"), [("onnx", r"\[onnx\]"), ("openvino", r"\[openvino\]")])
-def test_says_what_a_backend_needs(backend: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("backend", "module"), [("onnx", "optimum.onnxruntime"), ("openvino", "optimum.intel")]
+)
+@pytest.mark.parametrize("optimum_is_there", [True, False])
+def test_says_what_a_backend_needs(
+    backend: str, module: str, optimum_is_there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
-    monkeypatch.setattr("lara_plugins.gate.engines.sentence_transformers.find_spec", lambda name: None)
+    monkeypatch.setattr(
+        "lara_plugins.gate.engines.sentence_transformers.find_spec",
+        lambda name: ModuleSpec(name, None) if optimum_is_there and name == "optimum" else None,
+    )
+    missing = module if optimum_is_there else "optimum"
 
-    with pytest.raises(MissingExtra, match=rf"optimum is not installed.*sentence-transformers{extra}"):
+    with pytest.raises(
+        MissingExtra, match=rf"{missing} is not installed.*sentence-transformers\[{backend}\]"
+    ):
         SentenceTransformersScorer("owner/reranker", backend=backend).load()  # type: ignore[arg-type]
 
 

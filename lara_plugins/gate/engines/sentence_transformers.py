@@ -9,115 +9,32 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
-from lara_plugins.arguments import check_choice, check_count, check_text
-from lara_plugins.digests import weights_digest
 from lara_plugins.errors import InvalidArgument, MissingExtra
 from lara_plugins.gate.engines.batching import batches_by_length
 from lara_plugins.gate.engines.blocks import RawScore, blocks_of_distinct, readable
-from lara_plugins.gate.engines.hub import commit_of, is_hub_id
-from lara_plugins.gate.engines.model_folder import read_object
+from lara_plugins.gate.engines.saved_model import CACHE, WINDOW, Backend, Precision, SavedModel, check_files
 from lara_plugins.gate.scorer import Block, ScoreKind
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
-Backend = Literal["torch", "onnx", "openvino"]
-Precision = Literal["float32", "bfloat16", "float16"]
-
 KNOWN_SCALE = "cross-encoder/ms-marco-MiniLM"
 """The models that the published threshold of 0.3 was chosen on."""
-
-WINDOW = 512
-"""Tokens of a pair, where nothing else is asked for."""
 
 TOKEN_BUDGET = 2048
 """Padded tokens in one run of the model; bounds its memory."""
 
-TORCH_WEIGHTS = ("**/*.safetensors", "**/pytorch_model*.bin")
-WEIGHTS: dict[Backend, tuple[str, ...]] = {
-    "torch": TORCH_WEIGHTS,
-    "onnx": ("*.onnx*", "onnx/*.onnx*", *TORCH_WEIGHTS),
-    "openvino": ("openvino_model*", "openvino/*", *TORCH_WEIGHTS),
+NEEDED: dict[Backend, tuple[str, ...]] = {
+    "torch": (),
+    "onnx": ("optimum", "optimum.onnxruntime"),
+    "openvino": ("optimum", "optimum.intel"),
 }
-"""Where a folder has its weights, the first that it has: torch's are exported where nothing else is there."""
-
-BESIDE_WEIGHTS = ("config.json", "tokenizer*", "vocab*", "*.model")
-"""What else in a folder its scores depend on."""
-
-DESCRIBING = ("config.json", "adapter_config.json", "modules.json")
-"""What says which model a folder holds: one of these at least."""
+"""What a backend imports; optimum alone comes with either of them."""
 
 CLASSIFIER = "ForSequenceClassification"
 """How a class of transformers ends whose model has a head that scores."""
-
-CACHE = "SENTENCE_TRANSFORMERS_HOME"
-"""Where sentence-transformers downloads to, in place of the hub's own cache."""
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """Which weights, and how they are run."""
-
-    source: str
-    revision: str | None = None
-    max_length: int = WINDOW
-    backend: Backend = "torch"
-    file: str | None = None
-    precision: Precision = "float32"
-
-    def __post_init__(self) -> None:
-        if not self.source or not (self.is_folder or is_hub_id(self.source)):
-            remedy = (
-                'is neither a folder here nor a hub\'s owner/name; the scorer of this package is "embedded"'
-            )
-            raise InvalidArgument("scorer", self.source, remedy)
-        if self.is_folder and self.revision is not None:
-            raise InvalidArgument(
-                "revision", self.revision, f"{self.source} is no hub's owner/name: leave it out"
-            )
-        if self.revision is not None:
-            check_text("revision", self.revision, "give the hub's branch, tag or commit")
-        check_count("max_length", self.max_length, "give at least 16 tokens", least=16)
-        check_choice("backend", self.backend, get_args(Backend))
-        check_choice("precision", self.precision, get_args(Precision))
-        if self.file is not None:
-            check_text("file", self.file, "give the file's place in the folder, such as onnx/model.onnx")
-        if self.backend == "torch" and self.file is not None:
-            raise InvalidArgument("file", self.file, 'torch takes none; give backend="onnx" or "openvino"')
-        if self.backend != "torch" and self.precision != "float32":
-            remedy = f"give the {self.backend} file of that precision"
-            raise InvalidArgument("precision", self.precision, remedy)
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether it is here, and on no hub."""
-        return Path(self.source).is_dir()
-
-    @property
-    def commit(self) -> str | None:
-        """The hub's commit that its branch or tag stood at when this process first asked."""
-        return None if self.is_folder else commit_of(self.source, self.revision, os.environ.get(CACHE))
-
-    @property
-    def version(self) -> str:
-        """What tells the files from others: a folder's hash, or a hub's commit."""
-        if self.is_folder:
-            beside = {file for pattern in BESIDE_WEIGHTS for file in Path(self.source).glob(pattern)}
-            return weights_digest([*self.weights(), *sorted(beside)])
-        return f"{self.source}@{self.commit}"
-
-    def weights(self) -> list[Path]:
-        """The files of a local folder that hold the weights."""
-        folder = Path(self.source)
-        if self.file is not None:
-            return [folder / self.file]
-        for pattern in WEIGHTS[self.backend]:
-            if found := sorted(folder.glob(pattern)):
-                return found
-        remedy = f"has no weights for {self.backend}: give a saved cross-encoder"
-        raise InvalidArgument("scorer", self.source, remedy)
 
 
 class SentenceTransformersScorer:
@@ -157,8 +74,8 @@ class SentenceTransformersScorer:
         precision: Precision = "float32",
     ) -> None:
         source = str(model)
-        self._model = Model(source, revision, max_length, backend, file, precision)
-        self.name: str | None = source if self._model == Model(source) else None
+        self._model = SavedModel(source, revision, max_length, backend, file, precision)
+        self.name: str | None = source if self._model == SavedModel(source) else None
         self.scale_known = source.startswith(KNOWN_SCALE)
 
     @property
@@ -248,7 +165,7 @@ _loading = threading.Lock()
 
 
 @lru_cache(maxsize=2)
-def _load(model: Model, _version: str, _process: int) -> _Loaded:
+def _load(model: SavedModel, _version: str, _process: int) -> _Loaded:
     """Load a model once a process, and again where its folder has changed.
 
     A forked child loads its own, because torch's threads stay behind.
@@ -258,7 +175,7 @@ def _load(model: Model, _version: str, _process: int) -> _Loaded:
     from sentence_transformers import CrossEncoder  # noqa: PLC0415
 
     if model.is_folder:
-        _check_files(Path(model.source))
+        check_files(Path(model.source))
     try:
         encoder = CrossEncoder(
             model.source,
@@ -285,17 +202,9 @@ def _require_packages(backend: Backend) -> None:
         import sentence_transformers  # noqa: F401, PLC0415
     except ImportError as error:
         raise MissingExtra("sentence-transformers", "lara-plugins[cross-encoder]") from error
-    if backend != "torch" and find_spec("optimum") is None:
-        raise MissingExtra("optimum", f"sentence-transformers[{backend}]")
-
-
-def _check_files(folder: Path) -> None:
-    """Refuse a folder whose files the libraries would stumble over one by one."""
-    if not any((folder / file).is_file() for file in DESCRIBING):
-        raise InvalidArgument("scorer", str(folder), "has no config.json: give a saved cross-encoder")
-    for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-        if (folder / file).is_file():
-            read_object(folder, file, "scorer")
+    for module in NEEDED[backend]:
+        if find_spec(module) is None:
+            raise MissingExtra(module, f"sentence-transformers[{backend}]")
 
 
 def _check_fitness(encoder: CrossEncoder, source: str) -> None:
