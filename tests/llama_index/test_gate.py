@@ -1,4 +1,4 @@
-"""The gate and the budget as node postprocessors: the framework's contract and LARA's decisions."""
+"""The gate as a node postprocessor, and the contract that it shares with the budget."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from fake_time import FakeTime
+from listed_nodes import SCORES, as_listed, given, ids, listed
 from llama_index.core import VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
@@ -18,14 +20,10 @@ from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index_lara import LaraDecisionEvent, LatencyBudget, RefineInThrees, ThresholdGate
 from recorded_events import recorded_events
-from support_traces import facts, lara
 from towers import LOOKUP, UNANSWERABLE
 
 from lara_plugins import (
-    BudgetExhausted,
-    Call,
     CallableScorer,
-    LatencyModel,
     NothingKept,
     QueryClock,
     load_scorer,
@@ -33,20 +31,7 @@ from lara_plugins import (
 from lara_plugins.gate import Block, ScoreKind
 from lara_plugins.query import current_state
 
-SCORES = [0.31, 0.9, 0.3, 0.29999, 0.9, 0.05, 0.0, 1.0, 0.31, 0.2, 0.1, 0.4]
 BEST_FIRST = ["p7", "p1", "p4", "p11", "p0", "p8", "p2"]
-
-
-def as_listed(query: str, texts: Sequence[str]) -> list[float]:
-    return SCORES[: len(texts)]
-
-
-def listed(known: bool = True) -> CallableScorer:
-    return CallableScorer(as_listed, "probability", scale_known=known)
-
-
-def given(nodes: Sequence[TextNode], score: float | None = 0.5) -> list[NodeWithScore]:
-    return [NodeWithScore(node=node, score=score) for node in nodes]
 
 
 class Costly:
@@ -70,27 +55,6 @@ class Costly:
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         return as_listed(query, texts)
-
-
-def ids(nodes: Sequence[NodeWithScore]) -> list[str]:
-    return [node.node_id for node in nodes]
-
-
-class PerCall(LatencyModel):
-    """A second a call, however many passages it reads."""
-
-    def predict(self, calls: Sequence[Call]) -> float:
-        return 1.0 * len(calls)
-
-
-class FakeTime:
-    """A clock that only moves when a test moves it."""
-
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 def test_the_gate_keeps_what_reaches_theta_best_first(nodes: list[TextNode]) -> None:
@@ -205,15 +169,6 @@ def test_the_frameworks_events_are_fired(nodes: list[TextNode]) -> None:
     assert ids(closed.payload[EventPayload.NODES]) == ids(kept)
 
 
-def test_the_budgets_decision_is_announced(nodes: list[TextNode]) -> None:
-    with recorded_events() as events:
-        LatencyBudget(afford=900.0, latency=400.0).postprocess_nodes(given(nodes), query_str=LOOKUP)
-    [decision] = [event for event in events if isinstance(event, LaraDecisionEvent)]
-    assert decision.phase == "budget"
-    assert (decision.facts["sent"], decision.facts["reduced"]) == (2, 10)
-    assert json.dumps(decision.model_dump(mode="json")["facts"])
-
-
 def test_a_capped_gate_announces_its_cap(nodes: list[TextNode]) -> None:
     with recorded_events() as events:
         ThresholdGate(scorer=listed(), max_k=3).postprocess_nodes(given(nodes), query_str=LOOKUP)
@@ -281,72 +236,3 @@ def test_scoring_stops_in_its_share_of_the_budget(nodes: list[TextNode]) -> None
     assert decided is not None
     assert decided.facts["unscored"] == 72
     assert decided.facts["noise_rate"] == 0.0
-
-
-@pytest.mark.parametrize(("passed", "sent"), [(0.0, 4), (0.125, 3), (0.25, 2), (0.3, 1), (0.5, 0), (9.0, 0)])
-def test_the_budget_sends_what_the_time_left_pays_for(
-    nodes: list[TextNode], passed: float, sent: int
-) -> None:
-    now = FakeTime()
-    with QueryClock(now=now):
-        now.seconds += passed
-        out = LatencyBudget(afford=0.5, latency=0.125).postprocess_nodes(given(nodes), query_str=LOOKUP)
-    assert ids(out) == [f"p{n}" for n in range(sent)]
-
-
-def test_the_strictest_deadline_counts(nodes: list[TextNode]) -> None:
-    now = FakeTime()
-    for allowed, asked in ((8.0, 2.0), (2.0, 8.0)):
-        with QueryClock(afford=allowed, now=now):
-            out = LatencyBudget(afford=asked, latency=1.0).postprocess_nodes(given(nodes), query_str=LOOKUP)
-        assert ids(out) == ["p0", "p1"]
-
-
-def spent(afford: float) -> QueryClock:
-    """A clock whose time is over."""
-    return QueryClock(afford=afford, started=100.0, now=lambda: 200.0)
-
-
-def test_an_exhausted_budget_abstains(nodes: list[TextNode], llm: LLM) -> None:
-    with spent(4.0):
-        kept = LatencyBudget().postprocess_nodes(given(nodes), query_str=LOOKUP)
-        response = RefineInThrees(llm).synthesize(LOOKUP, kept)
-    assert kept == []
-    assert facts(response, "budget")["over_budget"] is False
-    assert facts(response, "answer")["calls"] == 0
-    assert "none of 12 passages fits with -96 s left" in str(response)
-    assert "remedy: afford more time" in str(response)
-    assert ids(response.source_nodes) == ["p0", "p1", "p2"], "the best passages are still the sources"
-
-
-def test_an_exhausted_budget_sends_the_best_and_says_so(nodes: list[TextNode], llm: LLM) -> None:
-    with spent(4.0):
-        kept = LatencyBudget(on_exhausted="send_best").postprocess_nodes(given(nodes), query_str=LOOKUP)
-        response = RefineInThrees(llm).synthesize(LOOKUP, kept)
-    assert ids(kept) == ["p0"]
-    assert facts(response, "budget")["over_budget"] is True
-    assert "over budget" in lara(response)["phases"][0]["reason"]
-    assert facts(response, "answer")["outcome"] == "complete"
-    assert facts(response, "answer")["calls"] == 1
-    assert "330" in str(response), "its one ask is exempt from the deadline"
-
-
-async def test_the_best_passage_over_budget_is_answered_async_and_streamed(
-    nodes: list[TextNode], llm: LLM
-) -> None:
-    with spent(4.0):
-        kept = LatencyBudget(on_exhausted="send_best").postprocess_nodes(given(nodes), query_str=LOOKUP)
-        assert "330" in str(await RefineInThrees(llm).asynthesize(LOOKUP, kept))
-        assert "330" in str(RefineInThrees(llm, streaming=True).synthesize(LOOKUP, kept))
-
-
-def test_an_exhausted_budget_raises(nodes: list[TextNode]) -> None:
-    with spent(4.0), pytest.raises(BudgetExhausted, match=r"the best passage needs 0.1 s and -96 s are left"):
-        LatencyBudget(on_exhausted="raise").postprocess_nodes(given(nodes), query_str=LOOKUP)
-
-
-def test_calls_in_threes_are_told_apart_by_a_latency_model(nodes: list[TextNode]) -> None:
-    with QueryClock(afford=2.5, now=FakeTime()):
-        one = LatencyBudget(latency=PerCall(), calls="one_call").postprocess_nodes(given(nodes))
-        threes = LatencyBudget(latency=PerCall(), calls="in_threes").postprocess_nodes(given(nodes))
-    assert (len(one), len(threes)) == (12, 6)
