@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lara_plugins.errors import EmbeddingMismatch, IndexUnreadable, InvalidArgument
+from lara_plugins.retrieval import locking
 from lara_plugins.retrieval import manifest as manifest_file
 from lara_plugins.retrieval.contents import Contents
+from lara_plugins.retrieval.locking import FolderLock
 from lara_plugins.retrieval.manifest import Manifest
 from lara_plugins.retrieval.records import LEDGER_KEYS, check_text, row_of
 
@@ -41,21 +43,24 @@ def open_folder(path: Path, expected: Manifest, *, create: bool) -> tuple[Shard,
     if path.exists() and not path.is_dir():
         raise InvalidArgument("path", str(path), "it is a file: give the index's folder")
     check_text("path", str(path))  # of a name that is not UTF-8 the engine would make another one
-    if path.exists() and any(path.iterdir()):
-        _check_index(path)
-        shard = Shard.load(path / SHARD)
-        try:
-            return shard, _agreeing(Manifest.read(path), expected, path)
-        except BaseException:
-            shard.close()
-            raise
-    if not create:
+    if _names(path) and not (path / locking.NAME).exists():
+        _check_index(path)  # before the lock's file is put into somebody's own folder
+    if not _names(path) and not create:
         raise InvalidArgument(
             "path", str(path), "there is no index here: check the name, or ingest into it first"
         )
     path.mkdir(parents=True, exist_ok=True)
-    shard = Shard.create(path / SHARD, expected.dimension)
-    expected.write(path)  # last: a folder without it was never finished
+    lock = FolderLock(path)
+    try:
+        if _names(path):
+            _check_index(path)
+            manifest = _agreeing(Manifest.read(path), expected, path)
+            return Shard.load(path / SHARD, lock), manifest
+        shard = Shard.create(path / SHARD, lock, expected.dimension)
+        expected.write(path)  # last: a folder without it was never finished
+    except BaseException:
+        lock.release()
+        raise
     return shard, expected
 
 
@@ -80,6 +85,11 @@ def read_contents(path: Path, shard: Shard, manifest: Manifest) -> Contents:
             f"has {len(contents.rows)}: its files are damaged, delete the folder and ingest again"
         )
     return contents
+
+
+def _names(path: Path) -> set[str]:
+    """What the folder holds beside the lock's file; nothing where there is none."""
+    return {entry.name for entry in path.iterdir()} - {locking.NAME} if path.exists() else set()
 
 
 def _check_index(path: Path) -> None:

@@ -34,7 +34,10 @@ class Manifest:
     passages: int | None = 0
 
     def write(self, folder: Path) -> None:
-        """Replace the folder's manifest: afterwards there is the old one or the new one, never half."""
+        """Replace the folder's manifest: afterwards there is the old one or the new one, never half.
+
+        Only who has the folder's lock may write it.
+        """
         new = folder / f"{NAME}.new"
         with new.open("w", encoding="utf-8") as file:
             json.dump({"format": FORMAT, **asdict(self)}, file, indent=1)

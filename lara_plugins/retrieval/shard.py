@@ -17,6 +17,7 @@ from uuid import UUID
 
 from lara_plugins.errors import IndexInUse, IndexUnreadable, MissingExtra
 from lara_plugins.retrieval.encoders import SparseVector
+from lara_plugins.retrieval.locking import FolderLock
 from lara_plugins.retrieval.records import Payload, Point, Record
 
 try:
@@ -40,19 +41,19 @@ FLUSH_EVERY = 1000
 
 
 class Shard:
-    """An open shard. It is this object's alone: a second one, in any process, is refused."""
+    """An open shard, in a folder whose lock it holds until it is closed."""
 
-    def __init__(self, folder: Path, engine: edge.EdgeShard) -> None:
+    def __init__(self, folder: Path, lock: FolderLock, engine: edge.EdgeShard) -> None:
         self._folder = folder
         self._engine = engine
+        self._lock = lock
         self._unflushed = 0
 
     @classmethod
-    def create(cls, folder: Path, dimension: int) -> Shard:
+    def create(cls, folder: Path, lock: FolderLock, dimension: int) -> Shard:
         """A new, empty shard.
 
         Raises:
-            IndexInUse: another process is creating it at this moment.
             IndexUnreadable: the folder holds one already.
             OSError: it cannot be written.
         """
@@ -62,24 +63,27 @@ class Shard:
             sparse_vectors={"sparse": edge.EdgeSparseVectorParams()},
         )
         with _engine_errors(folder):
-            return cls(folder, edge.EdgeShard.create(str(folder), config))
+            return cls(folder, lock, edge.EdgeShard.create(str(folder), config))
 
     @classmethod
-    def load(cls, folder: Path) -> Shard:
+    def load(cls, folder: Path, lock: FolderLock) -> Shard:
         """An existing shard.
 
         Raises:
-            IndexInUse: it is open elsewhere.
+            IndexInUse: a process that knows no lock of ours has it open.
             IndexUnreadable: it is damaged.
             OSError: it cannot be read or written.
         """
         with _engine_errors(folder):
-            return cls(folder, edge.EdgeShard.load(str(folder)))
+            return cls(folder, lock, edge.EdgeShard.load(str(folder)))
 
     def close(self) -> None:
         """Write everything to disk and let others open it."""
-        with _engine_errors(self._folder):
-            self._engine.close()
+        try:
+            with _engine_errors(self._folder):
+                self._engine.close()
+        finally:
+            self._lock.release()
 
     def flush(self) -> None:
         """Fold the write-ahead log into the files: what was written survives a power cut, too."""

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,38 @@ def test_another_process_is_refused(tmp_path: Path) -> None:
     assert outcome.returncode == 1
     assert "IndexInUse" in outcome.stderr.splitlines()[-1]
     assert run(script, tmp_path).returncode == 0
+
+
+def test_processes_that_create_open_and_close_it_in_turns_damage_nothing(tmp_path: Path) -> None:
+    script = """
+import os, sys
+from lara_plugins import EmbeddedIndex, Passage
+from lara_plugins.errors import IndexInUse
+left = 12
+while left:
+    try:
+        with EmbeddedIndex(sys.argv[1]) as index:
+            index.upsert([Passage(f"{os.getpid()} {left}", f"river {left}")])
+            left -= 1
+    except IndexInUse:
+        pass
+"""
+    with ThreadPoolExecutor() as threads:
+        outcomes = list(threads.map(run, [script] * 2, [tmp_path / "index"] * 2))
+    assert [outcome.returncode for outcome in outcomes] == [0, 0], outcomes
+    with EmbeddedIndex(tmp_path / "index", create=False) as index:
+        assert index.count() == 24
+
+
+def test_a_creation_that_ended_with_its_lock_is_begun_again(tmp_path: Path) -> None:
+    with EmbeddedIndex(tmp_path / "whole"):
+        pass
+    (tmp_path / "index").mkdir()
+    shutil.copy(tmp_path / "whole" / "lara.lock", tmp_path / "index")
+    with pytest.raises(InvalidArgument, match="no index here"):
+        EmbeddedIndex(tmp_path / "index", create=False)
+    with EmbeddedIndex(tmp_path / "index") as index:
+        index.upsert([passage(1, "river")])
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
