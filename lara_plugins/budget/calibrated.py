@@ -15,6 +15,7 @@ from lara_plugins.budget.learned import AIM, RISK, Learned
 from lara_plugins.budget.observations import Observation
 from lara_plugins.budget.settled import Settled
 from lara_plugins.errors import InvalidArgument, LatencyUnreadable
+from lara_plugins.saving import save_text
 
 WARM_UP = 30
 """Calls before the prior gives way: an upper quantile of 3 % needs so many to say anything."""
@@ -131,11 +132,8 @@ class CalibratedLatency(LatencyModel):
         """
         from lara_plugins.budget.latency_file import LatencyFile  # noqa: PLC0415 - pydantic
 
-        file = Path(path)
-        new = file.with_name(f"{file.name}.{os.getpid()}.{threading.get_ident()}.new")
         content = LatencyFile(name=self.name, risk=self._knobs.risk, learned=self._learned)
-        new.write_text(content.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        new.replace(file)
+        save_text(path, content.model_dump_json(indent=1) + "\n")
 
     @classmethod
     def load(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from lara_plugins.gate.conformal import (
     recall_threshold,
     share_reaching,
 )
+from lara_plugins.saving import save_text
 
 FORMAT = 1
 
@@ -100,14 +100,8 @@ class Calibration(BaseModel):
         Raises:
             OSError: the file cannot be written.
         """
-        file = Path(path)
-        new = file.with_name(f"{file.name}.{secrets.token_hex(8)}")  # two may save at once
         content = {"format": FORMAT, **self.model_dump()}
-        try:
-            new.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-            new.replace(file)
-        finally:
-            new.unlink(missing_ok=True)
+        save_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibration:

@@ -19,6 +19,7 @@ from pathlib import Path
 from lara_plugins.errors import IndexUnreadable, InvalidArgument
 from lara_plugins.retrieval.encoders import SparseVector, to_sum_1
 from lara_plugins.retrieval.tokens import TOKENIZER_VERSION, terms
+from lara_plugins.saving import save_text
 
 FILE_FORMAT = 1
 MAX_DRIFT = 0.25
@@ -148,7 +149,11 @@ class Bm25Encoder:
         return abs(live_average / self.average_length - 1) > MAX_DRIFT
 
     def save(self, path: str | Path) -> None:
-        """Write the encoder to a JSON file, document frequencies included; it is replaced as a whole."""
+        """Write the encoder to a JSON file, document frequencies included; an older one is replaced whole.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
         content = {
             "format": FILE_FORMAT,
             "fingerprint": self.fingerprint,
@@ -158,9 +163,7 @@ class Bm25Encoder:
             "documents": self.frequencies.documents,
             "counts": {str(term): count for term, count in self.frequencies.counts.items()},
         }
-        new = Path(f"{path}.new")
-        new.write_text(json.dumps(content), encoding="utf-8")
-        new.replace(path)
+        save_text(path, json.dumps(content))
 
     @classmethod
     def load(cls, path: str | Path) -> Bm25Encoder:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,14 @@ def test_a_saved_encoder_comes_back(tmp_path: Path) -> None:
     loaded = Bm25Encoder.load(tmp_path / "bm25.json")
     assert loaded == encoder
     assert loaded.encode_query("bee cat dog") == encoder.encode_query("bee cat dog")
+
+
+def test_a_file_that_many_save_at_once_is_one_of_theirs(tmp_path: Path) -> None:
+    saved = [Bm25Encoder(float(average)) for average in range(1, 201)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda encoder: encoder.save(tmp_path / "bm25.json"), saved))
+    assert Bm25Encoder.load(tmp_path / "bm25.json") in saved
+    assert [file.name for file in tmp_path.iterdir()] == ["bm25.json"]
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 1}'])
