@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -109,12 +108,12 @@ class AdaptiveChunker:
         Spans refer to ``clean(text).text``.
 
         Raises:
-            IngestError: a quoted value does not end.
+            IngestError: a quoted value does not end, or is followed by something.
         """
         cleaned = clean(text).text
-        rows = _rows(cleaned, delimiter)
-        if not rows:
+        if not cleaned:
             return []
+        rows = _rows(cleaned, delimiter)
         table = Block(0, len(cleaned), code=True, header_end=rows[0])
         return self._spread(cleaned, 0, "", 0, list(_row_pieces(cleaned, table, rows[:-1], self.target)))
 
@@ -275,18 +274,25 @@ def _row_pieces(text: str, table: Block, starts: Sequence[int], limit: int) -> I
 
 
 def _rows(text: str, delimiter: str) -> list[int]:
-    """Where the rows of a CSV text end."""
-    lines = text.splitlines(keepends=True)
-    ends, position, read = [], 0, 0
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    try:
-        for _ in reader:
-            position += sum(map(len, lines[read : reader.line_num]))
-            read = reader.line_num
-            ends.append(position)
-    except csv.Error as error:
-        raise IngestError(f"is no CSV: {error}") from error
-    return ends
+    """Where the rows of a CSV text end.
+
+    They are what ``csv.reader`` (strict) reads; it is not asked, since the longest value that it
+    takes is one setting for the whole process.
+    """
+    value = re.compile(rf'"[^"]*+(?:""[^"]*+)*+"|(?!")[^{re.escape(delimiter)}\n]*+')
+    ends: list[int] = []
+    place = 0
+    while place < len(text):
+        found = value.match(text, place)
+        if found is None:
+            raise IngestError(f"is no CSV: a quoted value in row {len(ends) + 1} does not end")
+        place = found.end() + 1
+        after = text[found.end() : place]
+        if after == "\n":
+            ends.append(place)
+        elif after not in {delimiter, ""}:
+            raise IngestError(f"is no CSV: {after!r} follows a quoted value in row {len(ends) + 1}")
+    return ends if ends[-1:] == [len(text)] else [*ends, len(text)]
 
 
 def _shown(text: str, start: int, end: int) -> str:

@@ -235,9 +235,38 @@ def test_rows_of_a_csv_stay_whole_under_the_first(rows: list[list[str]], target:
         assert all(header_of(chunk, text) for chunk in chunks[1:])
 
 
-def test_a_csv_whose_quotes_do_not_end_is_refused() -> None:
-    with pytest.raises(IngestError, match="CSV"):
-        AdaptiveChunker().split_rows('name\n"open')
+@given(st.text(st.sampled_from('a,;|"\n'), max_size=12), st.sampled_from(",;|"))
+def test_what_is_no_csv_for_python_is_none_here(text: str, delimiter: str) -> None:
+    try:
+        list(csv.reader(io.StringIO(clean(text).text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error:
+        with pytest.raises(IngestError, match="is no CSV"):
+            AdaptiveChunker().split_rows(text, delimiter)
+    else:
+        AdaptiveChunker().split_rows(text, delimiter)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('name\n"open', "a quoted value in row 2 does not end"),
+        ('name\none\n"two"\n"three" and,more', "' ' follows a quoted value in row 4"),
+    ],
+)
+def test_a_csv_that_cannot_be_read_says_where(text: str, reason: str) -> None:
+    with pytest.raises(IngestError, match=reason):
+        AdaptiveChunker().split_rows(text)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_value_of_a_csv_may_have_any_length(quote: str) -> None:
+    limit = csv.field_size_limit()
+    long = "many words " * (limit // 10)
+    text = f"name,story\nfalcon,{quote}{long}{quote}\nphi,short\n"
+    chunks = AdaptiveChunker(target=1000).split_rows(text)
+    assert "".join(text[chunk.start : chunk.end] for chunk in chunks) == text.rstrip()
+    assert chunks[-1].text.endswith("phi,short")
+    assert csv.field_size_limit() == limit
 
 
 def test_a_long_section_leaves_no_short_tail() -> None:
