@@ -52,6 +52,7 @@ from .errors import PartialUpsert as PartialUpsert
 from .errors import ReplyError as ReplyError
 from .errors import ScoreError as ScoreError
 from .errors import TooManyAbandonedCalls as TooManyAbandonedCalls
+from .errors import UnstorablePassages as UnstorablePassages
 from .gate.calibrating import Example as Example
 from .gate.calibrating import calibrate as calibrate
 from .gate.calibration import Calibration as Calibration

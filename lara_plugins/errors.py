@@ -2,6 +2,7 @@
 
 * LaraError
   x InvalidArgument (ValueError)     an argument is out of its range; names it, its value and the remedy
+    · UnstorablePassages             passages that an index cannot store; says which, and why
   x MissingExtra (ImportError)       an optional dependency is not installed; says what to install
   x PackageConflict (ImportError)    an installed package is of a version that cannot be worked with
   x ScoreError (ValueError)          a scorer returned something that is not a score
@@ -29,7 +30,7 @@ Errors of the LLM, of the framework and of the operating system are never wrappe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 LONGEST_VALUE = 120
 """Characters of a value that an error's sentence shows."""
@@ -59,8 +60,25 @@ class InvalidArgument(LaraError, ValueError):
         self.value = value
         self.remedy = remedy
 
-    def __reduce__(self) -> tuple[type[InvalidArgument], tuple[str, object, str]]:
+    def __reduce__(self) -> tuple[type[InvalidArgument], tuple[object, ...]]:
         return (type(self), (self.argument, self.value, self.remedy))
+
+
+class UnstorablePassages(InvalidArgument):
+    """An index cannot store some of the passages that it was given; none of them has been written.
+
+    Args:
+        reasons: by passage id, why not; the first one gives this error its sentence.
+    """
+
+    def __init__(self, reasons: Mapping[str, InvalidArgument]) -> None:
+        first = next(iter(reasons.values()))
+        others = f"; {len(reasons) - 1} more stand in this error's reasons" if len(reasons) > 1 else ""
+        super().__init__(first.argument, first.value, first.remedy + others)
+        self.reasons = dict(reasons)
+
+    def __reduce__(self) -> tuple[type[InvalidArgument], tuple[object, ...]]:
+        return (type(self), (self.reasons,))
 
 
 class MissingExtra(LaraError, ImportError):

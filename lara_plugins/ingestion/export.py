@@ -37,7 +37,8 @@ def export_parquet(
 
     Where no sparse encoder is given, the files are read twice: first for BM25's average length
     and document frequencies, which are saved in the folder as ``bm25.json`` and which queries
-    need (``Bm25Encoder.load``). A context is written for the second reading alone.
+    need (``Bm25Encoder.load``); a source that Pinecone cannot store, which stands in the report, is
+    counted and not written. A context is written for the second reading alone.
 
     Args:
         paths: files, folders and URLs, as for `ingest`.
@@ -52,7 +53,7 @@ def export_parquet(
 
     Raises:
         IngestError: a path does not exist, or the namespace's directory holds files.
-        InvalidArgument: there is no word in these files, or a record that Pinecone would refuse.
+        InvalidArgument: there is no word in these files.
         MissingExtra: pyarrow or fsspec is not installed.
     """
     fitted = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -12,7 +12,7 @@ from typing import BinaryIO
 from lara_plugins.errors import IngestError
 from lara_plugins.ingestion.chunking import AdaptiveChunker
 from lara_plugins.ingestion.passages import Situate, content_hash, passages
-from lara_plugins.ingestion.readers import read_document
+from lara_plugins.ingestion.readers import left_out, read_document
 from lara_plugins.ingestion.sources import Source, place
 from lara_plugins.ingestion.writing import EventualIndex, SourceIndex, Writing
 
@@ -30,8 +30,10 @@ class IngestReport:
         added: files that the index did not hold.
         updated: files that have changed since.
         unchanged: files that the index holds as they are.
-        removed: sources that the index holds no longer: their file is gone, or has no text now.
-        skipped: what was not read, whole files or parts of them, each with the reason.
+        removed: sources that the index holds no longer: their file is gone, or has no text now, or
+            one that the index cannot store.
+        skipped: what the index does not hold, whole files or lines of them, each with the reason; it
+            is named each time, whether the file has changed or not.
         cleaned: lines that were removed as page headers and footers: path, line, on how many pages.
         passages: how many passages were written.
         seconds: how long it took.
@@ -47,7 +49,7 @@ class IngestReport:
     seconds: float = 0.0
 
     def skip(self, path: str | os.PathLike[str], reason: str) -> None:
-        """Note what was not read; a name that is not UTF-8 is put down as far as it can be shown."""
+        """Note what is left out; a name that is not UTF-8 is put down as far as it can be shown."""
         self.skipped.append((os.fsencode(path).decode("utf-8", "replace"), reason))
 
 
@@ -67,12 +69,15 @@ def ingest(
     directory. Files that are gone are forgotten where they lay below one of ``paths``. Names that
     begin with a dot are passed over, links to folders are not followed, and a file that two paths
     lead to is read once. A file that cannot be read does not stop the others: it stands in the
-    report with its reason. An error of the index or of ``situate`` ends the ingestion; the next one
-    goes on where it was, as after a crash: a source counts as held only once all of it is written.
+    report with its reason. So does one with a passage that the index cannot store; the index then
+    holds nothing of it, and the next ingestion tries it again. Any other error of the index, or one
+    of ``situate``, ends the ingestion; the next one goes on where it was, as after a crash: a source
+    counts as held only once all of it is written.
 
     Files are read one at a time, those of records line by line; while some passages are written
     the next are read, never more than a few batches. Names and content hashes of all sources are
-    held in memory, and the identities of one file's records.
+    held in memory, and the identities of one file's records. Files of records are read to their end
+    even where they have not changed, since their faulty lines are named each time.
 
     Args:
         paths: files, folders and fsspec URLs (``s3://bucket/folder``); a folder is read with all
@@ -101,6 +106,7 @@ def ingest(
             if progress is not None:
                 progress(done, len(found), source.name)
             reading.bring_up_to_date(source, known.get(source.name), writing)
+    reading.settle(known, writing.refused)
     for name in known.keys() - found.keys():
         if any(each.holds(name) and not each.exists(name) for each in places):
             index.delete_source(name)
@@ -119,23 +125,37 @@ class _Reading:
     chunker: AdaptiveChunker
     situate: Situate | None
     report: IngestReport = field(default_factory=IngestReport)
+    written: dict[str, int] = field(default_factory=dict)
 
     def bring_up_to_date(self, source: Source, known: str | None, writing: Writing) -> None:
         """Write one source's passages where its content is not what the index holds."""
         try:
             with source.open() as file:
                 hashed = content_hash(self.chunker, _blocks(file))
-                if hashed == known:
-                    self.report.unchanged += 1
-                    return
+            if hashed == known:
+                self.report.unchanged += 1
+                self._name_left_out(source)
+                return
         except OSError as error:
             self.report.skip(source.name, f"cannot be opened: {error.strerror or error}")
             return
-        written = self._write(source, hashed, known, writing)
-        self.report.passages += written
-        self.report.added += bool(written) and known is None
-        self.report.updated += bool(written) and known is not None
-        self.report.removed += not written and known is not None
+        self.written[source.name] = self._write(source, hashed, known, writing)
+
+    def settle(self, known: Collection[str], refused: Mapping[str, str]) -> None:
+        """Count what was written, and name what the index cannot store."""
+        for name, read in self.written.items():
+            written = 0 if name in refused else read
+            self.report.passages += written
+            self.report.added += bool(written) and name not in known
+            self.report.updated += bool(written) and name in known
+            self.report.removed += not written and name in known
+        for name, reason in refused.items():
+            self.report.skip(name, f"is left out whole: {reason}")
+
+    def _name_left_out(self, source: Source) -> None:
+        with source.open() as file:
+            for problem in left_out(source.name, file):
+                self.report.skip(source.name, problem)
 
     def _write(self, source: Source, hashed: str, known: str | None, writing: Writing) -> int:
         """Returns how many passages there are; what is not read stands in the report."""

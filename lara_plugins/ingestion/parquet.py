@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from lara_plugins.errors import IngestError, InvalidArgument, MissingExtra
 from lara_plugins.ingestion.writing import whole_passages
 from lara_plugins.passages import Passage
 from lara_plugins.retrieval import DenseEncoder, SparseEncoder
-from lara_plugins.retrieval.pinecone import Encoders, Record
+from lara_plugins.retrieval.pinecone import Encoders, Record, record_source
 
 if TYPE_CHECKING:
     import pyarrow
@@ -85,6 +86,7 @@ class ParquetExport:
         self._file: ParquetWriter | None = None
         self._files = 0
         self._in_file = 0
+        self._holding: defaultdict[str, set[int]] = defaultdict(set)  # by source, the numbers of its files
         self.records = 0
 
     @property
@@ -97,18 +99,25 @@ class ParquetExport:
         return {}
 
     def delete_source(self, source: str) -> None:
-        """Nothing to do: a source is written once."""
+        """Take the records of a source out of the files again."""
+        with self._lock:
+            holding = self._holding.pop(source, set())
+            if self._files in holding:
+                self._finish_file()
+            for number in holding:
+                self._take_out(source, self._path_of(number))
 
     def upsert(self, passages: Sequence[Passage]) -> None:
         """Encode passages and append their records, which are those that `PineconeIndex` would write.
 
         Raises:
-            InvalidArgument: a record that Pinecone would refuse; it names the passage.
+            UnstorablePassages: records that Pinecone would refuse; it names the passages.
         """
         final = whole_passages(passages)
         if not final:
             return
-        self._append(self._encoders.passages(final).records["dense"])
+        encoded = self._encoders.passages(final)
+        self._append(encoded.records["dense"], {draft.passage.source for draft in encoded.drafted})
 
     def close(self) -> None:
         """Finish the last file."""
@@ -126,7 +135,7 @@ class ParquetExport:
         elif self._file is not None:  # it stays unfinished
             self._file.close()
 
-    def _append(self, records: Sequence[Record]) -> None:
+    def _append(self, records: Sequence[Record], sources: Collection[str]) -> None:
         import pyarrow  # noqa: PLC0415
         from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
 
@@ -138,6 +147,8 @@ class ParquetExport:
             if self._file is None:
                 self._file = ParquetWriter(self._path + UNFINISHED, table.schema, filesystem=self._system)
             self._file.write_table(table)
+            for source in sources:
+                self._holding[source].add(self._files)
             self._in_file += table.num_rows
             self.records += table.num_rows
             if self._in_file >= self._rows:
@@ -151,9 +162,26 @@ class ParquetExport:
             self._files += 1
             self._in_file = 0
 
+    def _take_out(self, source: str, path: str) -> None:
+        """Write a file again without the records of a source; one that holds no others is removed."""
+        from pyarrow.parquet import read_table, write_table  # noqa: PLC0415
+
+        table = read_table(path, filesystem=self._system)
+        others = [record_source(json.loads(metadata)) != source for metadata in table["metadata"].to_pylist()]
+        kept = table.filter(others)
+        self.records -= table.num_rows - kept.num_rows
+        if kept.num_rows:
+            write_table(kept, path + UNFINISHED, filesystem=self._system)
+            self._system.mv(path + UNFINISHED, path)
+        else:
+            self._system.rm(path)
+
     @property
     def _path(self) -> str:
-        return f"{self._folder}/{self._files:05}.parquet"
+        return self._path_of(self._files)
+
+    def _path_of(self, number: int) -> str:
+        return f"{self._folder}/{number:05}.parquet"
 
 
 def _schema(*, sparse: bool) -> pyarrow.Schema:

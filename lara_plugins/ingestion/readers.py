@@ -26,6 +26,9 @@ _MARKS = (
 """What a text begins with that is in one of these encodings."""
 
 
+RECORDS = ".jsonl"
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A text that stands on its own in its file: all of it, a page or a record.
@@ -92,6 +95,20 @@ def read_document(name: str, file: BinaryIO) -> Document:
     if read is None:
         raise IngestError(f"is not read: only {', '.join(sorted(READERS))} files are")
     return read(path, file)
+
+
+def left_out(name: str, file: BinaryIO) -> list[str]:
+    """What of a file that has been read before is in none of its parts: the faulty lines of a .jsonl file.
+
+    Any other file is read whole or not at all, and so is not read here.
+    """
+    path = PurePosixPath(name)
+    if path.suffix.lower() != RECORDS:
+        return []
+    document = _read_jsonl(path, file)
+    for _ in document.parts:
+        pass
+    return document.problems
 
 
 def _read_text(path: PurePosixPath, file: BinaryIO) -> Document:
@@ -244,7 +261,7 @@ READERS: Mapping[str, Callable[[PurePosixPath, BinaryIO], Document]] = {
     ".md": _read_text,
     ".markdown": _read_text,
     ".csv": _read_csv,
-    ".jsonl": _read_jsonl,
+    RECORDS: _read_jsonl,
     ".pdf": _read_pdf,
 }
 """The kinds of file that are read, by the ending of their names."""

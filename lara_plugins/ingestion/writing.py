@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, runtime_checkable
 
+from lara_plugins.errors import UnstorablePassages
 from lara_plugins.passages import Passage
 from lara_plugins.retrieval import CONTENT_HASH
 
@@ -42,7 +43,12 @@ class SourceIndex(Protocol):
         """The content hash of each source, "" where its passages do not agree on one."""
 
     def upsert(self, passages: Sequence[Passage]) -> None:
-        """Write passages; one that has the id of an older one replaces it. Called from several threads."""
+        """Write passages; one that has the id of an older one replaces it. Called from several threads.
+
+        Raises:
+            UnstorablePassages: some can never be stored, and nothing has been written; their
+                sources are left out.
+        """
 
     def delete_source(self, source: str) -> None:
         """Forget all passages of a source; one that it does not hold is nothing to do."""
@@ -59,12 +65,18 @@ class EventualIndex(Protocol):
 class Writing:
     """Passages on their way into an index; a context, which waits for all of them.
 
-    An error of the index is raised by the next method that is called, or at the context's end.
-    Those batches that were on their way then may have been written.
+    A source is written whole or not at all: where the index cannot store one of its passages, those
+    that it holds are taken back. Any other error of the index is raised by the next method that is
+    called, or at the context's end; batches that were on their way then may have been written.
+
+    Attributes:
+        refused: the sources that the index cannot store, each with the reason.
     """
 
     def __init__(self, index: SourceIndex) -> None:
+        self.refused: dict[str, str] = {}
         self._index = index
+        self._taken_back: set[str] = set()
         self._threads = ThreadPoolExecutor(SIDE_BY_SIDE, thread_name_prefix="lara-ingest")
         self._on_their_way: deque[Future[None]] = deque()
         self._waiting: list[Passage] = []  # those of whole sources
@@ -72,7 +84,7 @@ class Writing:
         self._unsettled = 0
 
     def source(self, passages: Iterable[Passage]) -> int:
-        """Write all passages of one source; returns how many there are."""
+        """Write all passages of one source; returns how many there are, unless it is refused meanwhile."""
         count = 0
         stream = iter(passages)
         batch = list(itertools.islice(stream, BATCH))
@@ -81,22 +93,30 @@ class Writing:
         if first and (following or (len(batch) > 1 and not self._index.atomic)):
             self._firsts.append(first)
             batch[0] = replace(first, metadata={**first.metadata, CONTENT_HASH: ""})
-        while batch:
-            count += len(batch)
+        while batch and batch[0].source not in self.refused:
             self._add(batch)
+            if following and not count:
+                self._flush()  # the hash "" is there before the others are
+            count += len(batch)
             batch, following = following, list(itertools.islice(stream, BATCH))
         if len(self._firsts) >= BATCH:
             self.finish()
         return count
 
     def finish(self) -> None:
-        """Wait until all whole sources are written."""
+        """Wait until all whole sources are written, and take back those that are refused."""
+        self._flush()
+        for start in range(0, len(self._firsts), BATCH):
+            self._store(self._firsts[start : start + BATCH])
+        self._firsts = []
+        for source in self.refused.keys() - self._taken_back:
+            self._index.delete_source(source)
+            self._taken_back.add(source)
+
+    def _flush(self) -> None:
         self._send(self._waiting)
         self._waiting = []
         self._wait(0)
-        for start in range(0, len(self._firsts), BATCH):
-            self._index.upsert(self._firsts[start : start + BATCH])
-        self._firsts = []
 
     def _add(self, batch: list[Passage]) -> None:
         """Passages that belong together are sent together."""
@@ -108,12 +128,25 @@ class Writing:
     def _send(self, passages: list[Passage]) -> None:
         if passages:
             self._wait(SIDE_BY_SIDE - 1)
-            self._on_their_way.append(self._threads.submit(self._index.upsert, passages))
+            self._on_their_way.append(self._threads.submit(self._store, passages))
             self._unsettled += len(passages)
         if self._unsettled >= SETTLED_EVERY and isinstance(self._index, EventualIndex):
             self._wait(0)
             self._index.wait_until_visible()
             self._unsettled = 0
+
+    def _store(self, passages: Sequence[Passage]) -> None:
+        """Write passages, but for those of sources that are refused."""
+        passages = [passage for passage in passages if passage.source not in self.refused]
+        if not passages:
+            return
+        try:
+            self._index.upsert(passages)
+        except UnstorablePassages as error:
+            sources = {passage.id: passage.source for passage in passages}
+            for id_, reason in error.reasons.items():
+                self.refused.setdefault(sources[id_], str(reason))
+            self._store(passages)
 
     def _wait(self, most: int) -> None:
         """Until at most so many batches are on their way: reading may not run ahead of writing."""

@@ -24,6 +24,7 @@ from lara_plugins.retrieval.records import (
     check_passage,
     check_search,
     check_vectors,
+    each_storable,
     passage_content,
     passage_of,
     payload_of,
@@ -209,12 +210,11 @@ class EmbeddedIndex:
         Where two of ``passages`` have one id, the last one counts.
 
         Raises:
-            InvalidArgument: a passage has no id or no text, or metadata that cannot be stored;
-                nothing is written then.
+            UnstorablePassages: a passage has no text, or metadata that cannot be stored; nothing is
+                written then, nor where one has no id (InvalidArgument).
             HybridIndexError: the index is closed.
         """
-        for passage in passages:
-            check_passage(passage)
+        each_storable(passages, check_passage)
         unique = list({passage.id: passage for passage in passages}.values())
         if not unique:
             return

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 from uuid import UUID, uuid5
 
 from lara_plugins.arguments import check_count, check_share
-from lara_plugins.errors import InvalidArgument
+from lara_plugins.errors import InvalidArgument, UnstorablePassages
 from lara_plugins.passages import MetadataValue, Passage
 from lara_plugins.retrieval.encoders import SparseVector
 from lara_plugins.retrieval.filters import filterable
 from lara_plugins.retrieval.index import CONTENT_HASH
+
+Made = TypeVar("Made")
 
 Payload: TypeAlias = dict[str, MetadataValue | dict[str, MetadataValue]]
 
@@ -147,6 +149,30 @@ def check_passage(passage: Passage) -> None:
         if not isinstance(key, str) or not _storable(value):
             remedy = "give a str, bool, list of str, or a finite number (an int of 64 bits)"
             raise InvalidArgument(f"metadata[{key!r}] of passage {passage.id!r}", value, remedy)
+
+
+def each_storable(passages: Sequence[Passage], make: Callable[[Passage], Made]) -> list[Made]:
+    """What ``make`` makes of each passage, where all can be stored.
+
+    Args:
+        passages: the passages.
+        make: raises InvalidArgument for a passage that cannot be stored.
+
+    Raises:
+        InvalidArgument: a passage has no id.
+        UnstorablePassages: some cannot; it names all of them.
+    """
+    made: list[Made] = []
+    reasons: dict[str, InvalidArgument] = {}
+    for passage in passages:
+        check_text("passage.id", passage.id)  # what names a passage must be sound first
+        try:
+            made.append(make(passage))
+        except InvalidArgument as error:
+            reasons[passage.id] = error
+    if reasons:
+        raise UnstorablePassages(reasons)
+    return made
 
 
 def check_search(text: str, *, limit: int, alpha: float, dense_text: str | None) -> None:

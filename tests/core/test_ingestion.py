@@ -138,6 +138,29 @@ def test_a_path_that_does_not_exist_is_refused_before_anything_is_written(
     assert index.count() == 0
 
 
+@pytest.mark.parametrize("first", [{"text": "a sound line"}, {"title": "no text"}])
+def test_faulty_lines_are_named_each_time(folder: Path, index: EmbeddedIndex, first: object) -> None:
+    path = folder / "records.jsonl"
+    path.write_text("\n".join([json.dumps(first), "{broken", '{"text": "another"}', '{"text": " "}']))
+    reports = [ingest([path], index) for _ in range(3)]
+    assert [(report.added, report.unchanged) for report in reports] == [(1, 0), (0, 1), (0, 1)]
+    assert reports[0].skipped[-2:] == [
+        (str(path), "line 2: is no JSON"),
+        (str(path), 'line 4: has no "text"'),
+    ]
+    assert reports[0].skipped == reports[1].skipped == reports[2].skipped
+    path.write_text('{"text": "mended"}')
+    assert (ingest([path], index).skipped, ingest([path], index).skipped) == ([], [])
+
+
+def test_the_embedded_index_holds_what_pinecone_could_not(folder: Path, index: EmbeddedIndex) -> None:
+    records = [{"text": "huge", "number": 2**53 + 1}, {"text": "long " * 10_000}]
+    (folder / "records.jsonl").write_text("\n".join(map(json.dumps, records)))
+    assert ingest([folder / "records.jsonl"], index).skipped == []
+    (huge,) = index.search("huge", limit=1, alpha=0.0)
+    assert huge.passage.metadata["number"] == 2**53 + 1
+
+
 def test_excluded_folders_are_passed_over(folder: Path, index: EmbeddedIndex) -> None:
     assert ingest([folder], index, exclude=[folder / "sub"]).added == 1
 

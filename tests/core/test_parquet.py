@@ -106,6 +106,21 @@ def test_what_pinecone_would_refuse_is_refused(passage: Passage, reason: str, tm
     assert list((tmp_path / "__default__").iterdir()) == []
 
 
+@pytest.mark.parametrize("place", [0, BATCH, 3 * BATCH])
+def test_a_source_that_pinecone_cannot_store_is_in_no_file(folder: Path, tmp_path: Path, place: int) -> None:
+    records: list[dict[str, object]] = [{"text": f"another {number}"} for number in range(3 * BATCH + 1)]
+    records[place] |= {"number": 2**53 + 1}
+    (folder / "huge.jsonl").write_text("\n".join(map(json.dumps, records)))
+    with ParquetExport(str(tmp_path / "import"), WordLlamaEncoder(), rows=100) as exported:
+        report = ingest([folder], exported)
+    ((path, reason),) = report.skipped
+    assert path == str(folder / "huge.jsonl")
+    assert "Pinecone keeps numbers as 64-bit floats" in reason
+    found = rows(tmp_path / "import" / "__default__", sparse=False)
+    assert report.passages == exported.records == len(found) == BATCH + 3
+    assert not any("another" in row["metadata"] for row in found)
+
+
 def test_half_a_file_is_not_imported(folder: Path, tmp_path: Path) -> None:
     exported = ParquetExport(str(tmp_path / "import"), WordLlamaEncoder())
     ingest([folder], exported)

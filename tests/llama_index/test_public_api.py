@@ -238,6 +238,7 @@ ERRORS = {
     "ReplyError",
     "ScoreError",
     "TooManyAbandonedCalls",
+    "UnstorablePassages",
 }
 PROTOCOLS = {"DenseEncoder", "HybridIndex", "LanguageModel", "Scorer", "SparseEncoder"}
 

@@ -15,12 +15,12 @@ from pinecone_server import PineconeServer
 
 from lara_plugins import (
     Bm25Encoder,
-    InvalidArgument,
     NotYetVisible,
     PartialUpsert,
     Passage,
     Patience,
     PineconeIndex,
+    UnstorablePassages,
 )
 
 TEXT = "river bank loan interest water bridge steel engine train station ticket price"
@@ -237,6 +237,19 @@ def test_counts_are_good_for_a_while_and_follow_ones_own_writes(
 def test_what_pinecone_would_refuse_is_named_before_anything_is_sent(
     index: PineconeIndex, stored: IndexServer, passage: Passage, sentence: str
 ) -> None:
-    with pytest.raises(InvalidArgument, match=sentence):
+    with pytest.raises(UnstorablePassages, match=sentence) as caught:
         index.upsert([PASSAGES[0], passage])
+    assert list(caught.value.reasons) == [passage.id]
+    assert not stored.bodies("/vectors/upsert")
+
+
+def test_all_that_pinecone_would_refuse_is_named_at_once(index: PineconeIndex, stored: IndexServer) -> None:
+    huge = [Passage(f"huge-{n}", "x", metadata={"n": 2**53 + n}) for n in range(1, 4)]
+    with pytest.raises(UnstorablePassages, match="2 more stand in this error's reasons") as caught:
+        index.upsert([huge[0], PASSAGES[0], *huge[1:]])
+    copied = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own bytes
+    assert str(copied) == str(caught.value)
+    assert [reason.argument for reason in copied.reasons.values()] == [
+        f"metadata['n'] of passage 'huge-{n}'" for n in range(1, 4)
+    ]
     assert not stored.bodies("/vectors/upsert")

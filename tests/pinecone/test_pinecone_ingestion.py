@@ -25,6 +25,7 @@ from lara_plugins import (
     PineconeIndex,
     ingest,
 )
+from lara_plugins.ingestion.writing import BATCH
 from lara_plugins.retrieval.pinecone.namespace import PAGE
 
 DENSE = HashedWords(8)
@@ -244,6 +245,60 @@ def test_records_of_other_encoders_are_not_ingested_upon(server: PineconeServer,
     stored["p1"]["metadata"]["lara_embedding"] = "another"
     with pytest.raises(EmbeddingMismatch, match="another"):
         ingest([folder], index)
+
+
+UNSTORABLE: dict[str, tuple[dict[str, object], str]] = {
+    "number": ({"number": 2**53 + 1}, "metadata['number'] of passage "),
+    "text": ({"text": "x" * 41_000}, "at most 40960 bytes in Pinecone: split the text"),
+    "metadata": ({"note": "é" * 20_480}, "at most 40960 bytes in Pinecone"),
+    "terms": ({"text": " ".join(map(str, range(1001)))}, "1001 sparse entries and Pinecone takes 1000"),
+}
+
+
+@pytest.mark.parametrize("kind", UNSTORABLE)
+@pytest.mark.parametrize("place", [0, 2 * BATCH])
+def test_a_source_that_pinecone_cannot_store_is_left_out_whole(
+    server: PineconeServer, index: PineconeIndex, folder: Path, kind: str, place: int
+) -> None:
+    fault, sentence = UNSTORABLE[kind]
+    sound: list[dict[str, object]] = [{"text": f"other words {number}"} for number in range(2 * BATCH + 1)]
+    faulty = [*sound[:place], sound[place] | fault, *sound[place + 1 :]]
+    path = folder / "faulty.jsonl"
+    path.write_text("\n".join(map(json.dumps, faulty)))
+    for _ in range(2):
+        report = ingest([folder], index)
+        ((name, reason),) = report.skipped
+        assert name == str(path)
+        assert reason.startswith("is left out whole: ")
+        assert sentence in reason
+        assert str(path) not in index.sources()
+    assert (report.unchanged, report.added, report.passages) == (4, 0, 0)
+    path.write_text("\n".join(map(json.dumps, sound)))
+    mended = ingest([folder], index)
+    assert (mended.added, mended.passages, mended.skipped) == (1, len(sound), [])
+    path.write_text("\n".join(map(json.dumps, faulty)))
+    spoilt = ingest([folder], index)
+    assert (spoilt.removed, spoilt.updated, spoilt.unchanged, len(spoilt.skipped)) == (1, 0, 4, 1)
+    path.unlink()
+    assert_right(server, folder)
+
+
+def test_a_record_that_its_content_hash_makes_too_long_is_left_out(
+    server: PineconeServer, index: PineconeIndex, folder: Path
+) -> None:
+    """Until a source is whole, its first passage has no content hash, and 64 bytes less."""
+    path = folder / "long.jsonl"
+    outcomes = set()
+    for length in range(40_300, 40_900, 40):
+        path.write_text("\n".join(json.dumps({"text": text}) for text in ("x" * length, "short")))
+        report = ingest([path], index)
+        assert (str(path) in index.sources()) == bool(report.passages)
+        outcomes.add(bool(report.skipped))
+        assert bool(report.skipped) != bool(report.passages)
+    assert outcomes == {True, False}
+    path.unlink()
+    ingest([folder], index)
+    assert_right(server, folder)
 
 
 def test_an_index_that_is_only_read_is_not_ingested_into(server: PineconeServer, folder: Path) -> None:

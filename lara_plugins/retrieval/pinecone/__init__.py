@@ -4,7 +4,7 @@ from lara_plugins.retrieval.pinecone.calls import Patience, failures
 from lara_plugins.retrieval.pinecone.encoding import Encoders
 from lara_plugins.retrieval.pinecone.index import PineconeIndex
 from lara_plugins.retrieval.pinecone.inference import PineconeDenseEncoder, PineconeSparseEncoder
-from lara_plugins.retrieval.pinecone.layouts import Layout
+from lara_plugins.retrieval.pinecone.layouts import Layout, record_source
 from lara_plugins.retrieval.pinecone.preflight import Client, check_sdk
 from lara_plugins.retrieval.pinecone.records import Record
 
@@ -19,4 +19,5 @@ __all__ = [
     "Record",
     "check_sdk",
     "failures",
+    "record_source",
 ]

@@ -65,19 +65,20 @@ class Encoders:
         """The records of passages.
 
         Raises:
-            InvalidArgument: a passage cannot be stored in Pinecone, or an encoder returns what it
-                may not.
+            InvalidArgument: a passage has no id, or an encoder returns what it may not.
+            UnstorablePassages: passages cannot be stored in Pinecone.
         """
         drafted = drafts(passages, self.fingerprint)
         if not drafted:
             return Encoded((), {})
         texts = [draft.passage.content for draft in drafted]
+        sparse = None if self.sparse is None else self.sparse.encode_documents(texts)
+        if sparse is not None:
+            check_sparse_vectors(sparse, drafted)  # before the dense half, which costs more
         dense = self.dense.encode_documents(texts)
         check_vectors(dense, texts, self.dense.dimension)
-        if self.sparse is None:
+        if sparse is None:
             return Encoded(drafted, {"dense": list(map(hybrid_record, drafted, dense))})
-        sparse = self.sparse.encode_documents(texts)
-        check_sparse_vectors(sparse, drafted)
         if not self.apart:
             return Encoded(drafted, {"dense": list(map(hybrid_record, drafted, dense, sparse))})
         wordy = [pair for pair in zip(drafted, sparse, strict=True) if pair[1].indices]

@@ -67,11 +67,16 @@ def of_source(source: str) -> dict[str, object]:
     return {"$or": [plain, {OWN_SOURCE: {"$eq": source}}]}
 
 
+def record_source(metadata: Mapping[str, Any]) -> str:
+    """The source of a record in our own layout."""
+    return str(metadata.get(OWN_SOURCE, metadata.get(SOURCE, "")))
+
+
 def content_hashes(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The content hash of each source in our own layout, "" where its records do not agree on one."""
     found: dict[str, str] = {}
     for metadata in records:
-        source = str(metadata.get(OWN_SOURCE, metadata.get(SOURCE, "")))
+        source = record_source(metadata)
         hashed = str(metadata.get(CONTENT_HASH, ""))
         if source:
             found[source] = hashed if found.get(source, hashed) == hashed else ""

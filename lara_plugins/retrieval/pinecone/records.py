@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from lara_plugins.errors import InvalidArgument
+from lara_plugins.errors import InvalidArgument, UnstorablePassages
 from lara_plugins.passages import Passage
 from lara_plugins.retrieval.encoders import SparseVector
 from lara_plugins.retrieval.pinecone.layouts import VERSION, Stored, stored, without_text
-from lara_plugins.retrieval.records import check_passage
+from lara_plugins.retrieval.records import check_passage, each_storable
 
 MOST_RECORDS = 1000
 """Records in one request."""
@@ -48,16 +49,11 @@ def drafts(passages: Sequence[Passage], fingerprint: str) -> list[Draft]:
     """The passages that are to be written, all checked; of those with one id, the last.
 
     Raises:
-        InvalidArgument: a passage cannot be stored in Pinecone.
+        InvalidArgument: a passage has no id.
+        UnstorablePassages: passages cannot be stored in Pinecone.
     """
-    for passage in passages:
-        check_passage(passage)
-        if not passage.id.isascii() or len(passage.id) > MOST_ID_CHARACTERS:
-            raise InvalidArgument(
-                "passage.id", passage.id, f"Pinecone takes ids of 1 to {MOST_ID_CHARACTERS} ASCII characters"
-            )
-    unique = {passage.id: passage for passage in passages}
-    return [_drafted(passage, fingerprint) for passage in unique.values()]
+    drafted = each_storable(passages, partial(_drafted, fingerprint=fingerprint))
+    return list({draft.passage.id: draft for draft in drafted}.values())
 
 
 def dense_values(vector: Sequence[float]) -> list[float]:
@@ -92,17 +88,22 @@ def check_sparse_vectors(vectors: Sequence[SparseVector], drafted: Sequence[Draf
     """Refuse what a sparse encoder may not return.
 
     Raises:
-        InvalidArgument: a wrong count, or a vector with too many entries.
+        InvalidArgument: a wrong count.
+        UnstorablePassages: vectors with too many entries.
     """
     if len(vectors) != len(drafted):
         raise InvalidArgument("sparse", len(vectors), f"the encoder must return {len(drafted)} vectors")
-    for vector, draft in zip(vectors, drafted, strict=True):
-        if len(vector.indices) > MOST_NON_ZEROS:
-            raise InvalidArgument(
-                f"text of passage {draft.passage.id!r}",
-                draft.passage.text,
-                f"it has {len(vector.indices)} sparse entries and Pinecone takes {MOST_NON_ZEROS}: split it",
-            )
+    reasons = {
+        draft.passage.id: InvalidArgument(
+            f"text of passage {draft.passage.id!r}",
+            draft.passage.text,
+            f"it has {len(vector.indices)} sparse entries and Pinecone takes {MOST_NON_ZEROS}: split it",
+        )
+        for vector, draft in zip(vectors, drafted, strict=True)
+        if len(vector.indices) > MOST_NON_ZEROS
+    }
+    if reasons:
+        raise UnstorablePassages(reasons)
 
 
 def requests(records: Sequence[Record]) -> Iterator[list[Record]]:
@@ -121,6 +122,11 @@ def requests(records: Sequence[Record]) -> Iterator[list[Record]]:
 
 
 def _drafted(passage: Passage, fingerprint: str) -> Draft:
+    check_passage(passage)
+    if not passage.id.isascii() or len(passage.id) > MOST_ID_CHARACTERS:
+        raise InvalidArgument(
+            "passage.id", passage.id, f"Pinecone takes ids of 1 to {MOST_ID_CHARACTERS} ASCII characters"
+        )
     metadata = stored(passage, fingerprint)
     size = len(json.dumps(metadata, ensure_ascii=False).encode())
     if size > MOST_METADATA_BYTES:
