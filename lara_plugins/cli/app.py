@@ -71,15 +71,29 @@ def ingest(
     pinecone: PineconeName = None,
     namespace: Namespace = "",
     bm25: Bm25File = None,
+    cloud: Annotated[
+        str | None,
+        typer.Option(
+            help="The cloud that a new Pinecone index is created in: aws (the default), gcp or azure.",
+            metavar="NAME",
+        ),
+    ] = None,
+    region: Annotated[
+        str | None,
+        typer.Option(
+            help="The cloud's region; by default us-east-1 of aws, us-central1 of gcp, eastus2 of azure.",
+            metavar="NAME",
+        ),
+    ] = None,
 ) -> None:
     """Read files and folders into an index; what has not changed is left alone.
 
-    A Pinecone index that does not exist is created (serverless, aws, us-east-1).
+    A Pinecone index that does not exist is created, serverless.
     """
     from lara_plugins.cli.ingest import run  # noqa: PLC0415
     from lara_plugins.cli.where import which  # noqa: PLC0415
 
-    run(path, which(index, pinecone, namespace, bm25))
+    run(path, which(index, pinecone, namespace, bm25, cloud, region))
 
 
 @app.command()

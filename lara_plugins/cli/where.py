@@ -23,6 +23,9 @@ from lara_plugins.retrieval.pinecone import Client, check_sdk, failures
 
 API_KEY = "PINECONE_API_KEY"
 
+REGIONS = {"aws": "us-east-1", "gcp": "us-central1", "azure": "eastus2"}
+"""The clouds that Pinecone serves from, each with the region where an index is created by default."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
@@ -37,20 +40,36 @@ class Hosted:
         name: of the index.
         namespace: in it; "" is the default one.
         bm25: the file with BM25's statistics of the namespace, which questions are weighed by.
+        cloud: where it is created; None where that is not said.
+        region: the cloud's region; likewise.
     """
 
     name: str
     namespace: str
     bm25: Path
+    cloud: str | None = None
+    region: str | None = None
 
     def fill(self) -> PineconeIndex:
-        """The index for writing; it is created where there is none."""
+        """The index for writing; it is created where there is none.
+
+        Raises:
+            InvalidArgument: there is one, and in another cloud or region than is said.
+        """
         sparse = Bm25Encoder.load(self.bm25) if self.bm25.exists() else Bm25Encoder()
         client = _client()
         if client.has_index(self.name):
+            self._check_place(client)
             return self._connected(client, sparse)
+        cloud = self.cloud or "aws"
         return PineconeIndex.create(
-            client, self.name, dense=WordLlamaEncoder(), sparse=sparse, namespace=self.namespace
+            client,
+            self.name,
+            dense=WordLlamaEncoder(),
+            sparse=sparse,
+            cloud=cloud,
+            region=self.region or REGIONS[cloud],
+            namespace=self.namespace,
         )
 
     def ask(self) -> PineconeIndex:
@@ -72,25 +91,46 @@ class Hosted:
         """How many passages the file's statistics are of; 0 where there is none."""
         return Bm25Encoder.load(self.bm25).frequencies.documents if self.bm25.exists() else 0
 
+    def _check_place(self, client: Client) -> None:
+        described = client.describe_index(self.name).to_dict()
+        # SDK 10 tells the place as a deployment, the older ones as a specification.
+        place = described.get("deployment") or described["spec"].get("serverless", {})
+        for option, said in (("cloud", self.cloud), ("region", self.region)):
+            if said is not None and said != place.get(option):
+                where = " ".join(str(place[key]) for key in ("cloud", "region") if key in place)
+                there = f"the index {self.name} is in {where or 'no such place, but pods'}"
+                raise InvalidArgument(f"--{option}", said, f"{there}: leave this out, or name another index")
+
     def _connected(self, client: Client, sparse: Bm25Encoder) -> PineconeIndex:
         return PineconeIndex(
             client, self.name, dense=WordLlamaEncoder(), sparse=sparse, namespace=self.namespace
         )
 
 
-def which(folder: Path | None, pinecone: str | None, namespace: str, bm25: Path | None) -> Path | Hosted:
+def which(
+    folder: Path | None,
+    pinecone: str | None,
+    namespace: str,
+    bm25: Path | None,
+    cloud: str | None = None,
+    region: str | None = None,
+) -> Path | Hosted:
     """The index that the options name.
 
     Raises:
-        InvalidArgument: they name none, or two.
+        InvalidArgument: they name none, or two, or no cloud or region.
     """
-    if folder is not None and pinecone is None and not namespace and bm25 is None:
+    if folder is not None and not namespace and {pinecone, bm25, cloud, region} == {None}:
         return folder
     if folder is not None or pinecone is None:
         remedy = "give either a folder as --index, or --pinecone with its own options"
         raise InvalidArgument("--index", None if folder is None else str(folder), remedy)
+    if cloud is not None and cloud not in REGIONS:
+        raise InvalidArgument("--cloud", cloud, f"give one of {', '.join(REGIONS)}")
+    if region is not None and not region.strip():
+        raise InvalidArgument("--region", region, "name a region of the cloud, such as us-east-1 of aws")
     own = f"{pinecone}.{quote(namespace, safe='')}" if namespace else pinecone
-    return Hosted(pinecone, namespace, bm25 or Path(f"{own}.bm25.json"))
+    return Hosted(pinecone, namespace, bm25 or Path(f"{own}.bm25.json"), cloud, region)
 
 
 @contextmanager

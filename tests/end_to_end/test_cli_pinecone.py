@@ -94,11 +94,51 @@ def test_what_was_exported_is_asked_with_its_own_statistics(
 
 
 @pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ([], ("aws", "us-east-1")),
+        (["--region", "eu-west-1"], ("aws", "eu-west-1")),
+        (["--cloud", "gcp"], ("gcp", "us-central1")),
+        (["--cloud", "azure"], ("azure", "eastus2")),
+        (["--cloud", "gcp", "--region", "europe-west4"], ("gcp", "europe-west4")),
+    ],
+)
+def test_a_new_index_is_created_where_it_is_said(
+    lara: Lara, server: PineconeServer, docs: Path, options: list[str], place: tuple[str, str]
+) -> None:
+    for _ in range(2):
+        ran = lara("ingest", docs / "bridge.txt", "--pinecone", "towers", *options)
+        assert ran.code == 0, ran.err
+        assert server.places["towers"] == {"cloud": place[0], "region": place[1]}
+    elsewhere = lara("ingest", docs, "--pinecone", "towers", "--region", "us-west-2")
+    assert (elsewhere.code, elsewhere.out) == (2, "")
+    where = f"--region='us-west-2': the index towers is in {' '.join(place)}"
+    assert elsewhere.err == f"error: {where}: leave this out, or name another index\n"
+
+
+def test_what_pinecone_cannot_store_is_named_and_the_rest_is_asked(
+    lara: Lara, server: PineconeServer, docs: Path
+) -> None:
+    (docs / "ids.jsonl").write_text(json.dumps({"text": "A huge number.", "number": 2**53 + 1}))
+    for done in ("2 added, 0 updated, 0 unchanged", "0 added, 0 updated, 2 unchanged"):
+        ran = lara("ingest", docs, "--pinecone", "towers")
+        assert ran.code == 0, ran.err
+        assert ran.out.startswith(done)
+        assert "Skipped 1:" in ran.out
+        assert "docs/ids.jsonl is left out whole: metadata['number'] of passage" in " ".join(ran.out.split())
+    assert "330 metres tall. [1]" in lara("ask", QUESTION, "--pinecone", "towers", AMPLE).out
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["ingest", "docs"], "give either a folder as --index, or --pinecone"),
         (["ingest", "docs", "--index", "i", "--pinecone", "towers"], "give either a folder"),
         (["ingest", "docs", "--index", "i", "--namespace", "n"], "give either a folder"),
+        (["ingest", "docs", "--index", "i", "--cloud", "gcp"], "give either a folder"),
+        (["ingest", "docs", "--index", "i", "--region", "eu-west-1"], "give either a folder"),
+        (["ingest", "docs", "--pinecone", "towers", "--cloud", "amazon"], "give one of aws, gcp, azure"),
+        (["ingest", "docs", "--pinecone", "towers", "--region", " "], "name a region of the cloud"),
         (["ask", "Why?"], "give either a folder"),
         (["ask", "Why?", "--pinecone", "absent", "--bm25", "saved.json"], "Pinecone: "),
         (["ask", "Why?", "--pinecone", "absent"], "there is no such file"),

@@ -35,22 +35,27 @@ class PineconeServer(PineconeHttp):
 
     Attributes:
         indexes: the indexes, by name.
+        places: the cloud and region of each.
         ready: whether they are.
     """
 
     def __init__(self, change: Callable[[Json], Json] = lambda reply: reply) -> None:
         self.change = change
         self.indexes: dict[str, IndexServer] = {}
+        self.places: dict[str, Json] = {}
         self.ready = True
         self._tags: dict[str, Json] = {}
         super().__init__()
 
-    def create(self, name: str, kind: Kind, tags: Json | None = None) -> IndexServer:
+    def create(
+        self, name: str, kind: Kind, tags: Json | None = None, place: Json = SERVERLESS
+    ) -> IndexServer:
         """A new index, as ``POST /indexes`` makes it."""
         if name in self.indexes:
             raise Refused(409, "ALREADY_EXISTS", f"index {name} already exists")
         self.indexes[name] = IndexServer(kind).__enter__()
         self._tags[name] = tags or {}
+        self.places[name] = {key: place[key] for key in SERVERLESS}
         return self.indexes[name]
 
     def __exit__(
@@ -74,7 +79,8 @@ class PineconeServer(PineconeHttp):
             case ["POST", "indexes"]:
                 schema = request.version in SCHEMA_VERSIONS
                 kind = _kind_of_schema(request.body) if schema else _kind_of_old(request.body)
-                self.create(request.body["name"], kind, request.body.get("tags"))
+                place = request.body.get("deployment") or request.body.get("spec", {}).get("serverless")
+                self.create(request.body["name"], kind, request.body.get("tags"), place or SERVERLESS)
                 return 201, self._described(request.body["name"], request.version)
             case ["GET", "indexes", name]:
                 return 200, self._described(name, request.version)
@@ -108,11 +114,11 @@ class PineconeServer(PineconeHttp):
                 fields["_sparse_values"] = {"type": "sparse_vector"}
             return {
                 **described,
-                "deployment": {"deployment_type": "managed", **SERVERLESS},
+                "deployment": {"deployment_type": "managed", **self.places[name]},
                 "schema": {"fields": fields},
                 "read_capacity": {"mode": "OnDemand", "status": {"state": "Ready"}},
             }
-        serverless: Json = dict(SERVERLESS)
+        serverless: Json = dict(self.places[name])
         if version != "2025-04":
             serverless["read_capacity"] = {"mode": "OnDemand", "status": {"state": "Ready"}}
         described |= {"metric": kind.metric, "spec": {"serverless": serverless}}
