@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from lara_plugins.retrieval.bm25 import DocumentFrequencies
@@ -48,6 +48,21 @@ class Contents:
         holders.discard(id_)
         if not holders:
             del self._by_source[row.source]
+
+    def remove_all(self, terms: Mapping[UUID, Iterable[int]]) -> None:
+        """Take back passages, each with its terms."""
+        for id_, gone in terms.items():
+            self.remove(id_, gone)
+
+    def average_with(self, added: Sequence[int], replaced: Collection[UUID]) -> float:
+        """Terms in an average passage as it will be after a write.
+
+        Args:
+            added: the terms in each passage that is written.
+            replaced: those of the stored passages that go then.
+        """
+        kept = self.total_length - sum(self.rows[id_].length for id_ in replaced)
+        return (kept + sum(added)) / (len(self.rows) - len(replaced) + len(added))
 
     def of_source(self, source: str) -> set[UUID]:
         """The record ids of a source's passages."""

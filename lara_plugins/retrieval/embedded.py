@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -227,13 +227,15 @@ class EmbeddedIndex:
             self._check_open()
             replaced = self._stored_terms(id_ for id_ in ids if id_ in self._contents.rows)
             self._note(replace(self._manifest, passages=None))
-            self._settle_average(replaced, [counts.total() for counts in counted])
+            average = self._contents.average_with([counts.total() for counts in counted], replaced)
+            if average and self._bm25.drifted(average):
+                self._reencode(average)
             points = [
                 Point(id_, vector, self._bm25.weigh_document(counts), payload_of(passage, counts.total()))
                 for id_, vector, counts, passage in zip(ids, vectors, counted, unique, strict=True)
             ]
             self._shard.write(points)
-            self._forget(replaced)
+            self._contents.remove_all(replaced)
             for point in points:
                 self._contents.add(point.id, row_of(point.payload), point.sparse.indices)
 
@@ -245,7 +247,7 @@ class EmbeddedIndex:
             if deleted:
                 self._note(replace(self._manifest, passages=None))
                 self._shard.delete(deleted)
-                self._forget(deleted)
+                self._contents.remove_all(deleted)
 
     def close(self) -> None:
         """Let others open it. Closing twice does nothing; any other use afterwards is refused."""
@@ -268,18 +270,6 @@ class EmbeddedIndex:
     def _stored_terms(self, ids: Iterable[UUID]) -> dict[UUID, tuple[int, ...]]:
         """The terms of stored passages, which go when these do."""
         return {record.id: record.terms for record in self._shard.read(list(ids))}
-
-    def _forget(self, terms: Mapping[UUID, tuple[int, ...]]) -> None:
-        for id_, gone in terms.items():
-            self._contents.remove(id_, gone)
-
-    def _settle_average(self, replaced: Collection[UUID], added: Sequence[int]) -> None:
-        """See to it that the average length fits the passages as they will be after a write."""
-        kept = self._contents.total_length - sum(self._contents.rows[id_].length for id_ in replaced)
-        passages = len(self._contents.rows) - len(replaced) + len(added)
-        average = (kept + sum(added)) / passages
-        if average and self._bm25.drifted(average):
-            self._reencode(average)
 
     def _reencode(self, average: float) -> None:
         """Bring all sparse vectors to another average length; begun again if it is interrupted."""
