@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,6 +61,45 @@ def test_pieces_keep_the_documents_metadata_and_say_where_they_stand() -> None:
         assert piece.page_content in TEXT[piece.metadata["start"] : piece.metadata["end"]]
     assert {piece.metadata["heading"] for piece in pieces} == {"Limits > Columns", "Limits > Rows"}
     assert document.metadata == {"source": "limits", "tags": {"kept": ["as it is"]}}
+
+
+@pytest.mark.parametrize("place", ["page", "page_label", "row", "seq_num"])
+def test_a_part_of_a_file_has_its_ids_whatever_parts_are_beside_it(place: str) -> None:
+    parts = [
+        Document(page_content=TEXT * 2, metadata={"source": "a.pdf", place: number}) for number in range(3)
+    ]
+    splitter = AdaptiveTextSplitter(target=500)
+    together = [piece.id for piece in splitter.split_documents(parts)]
+    assert len(set(together)) == len(together) > 3
+    assert [piece.id for part in parts for piece in splitter.split_documents([part])] == together
+
+
+def test_two_parts_that_call_themselves_the_same_are_kept_apart() -> None:
+    parts = [Document(page_content=text, metadata={"source": "a.pdf", "page_label": "i"}) for text in "ab"]
+    pieces = AdaptiveTextSplitter().split_documents(parts)
+    assert len({piece.id for piece in pieces}) == 2
+
+
+def test_what_a_loader_cannot_decode_is_split_and_stored(tmp_path: Path) -> None:
+    loaded = Document(page_content="half \ud83d of a pair", metadata={"source": "caf\udce9.pdf"})
+    (piece,) = AdaptiveTextSplitter().split_documents([loaded])
+    assert piece.page_content == "half ? of a pair"
+    with EmbeddedIndex(tmp_path / "index") as index:
+        index.upsert(passages_of([piece]))
+        assert index.sources().keys() == {"caf?.pdf"}
+
+
+def test_a_splitter_with_a_model_is_pickled() -> None:
+    splitter = pickle.loads(pickle.dumps(AdaptiveTextSplitter(context=str.upper)))  # noqa: S301 - our own bytes
+    documents = [Document(page_content="One.")]
+    assert splitter.split_documents(documents)[0].metadata["context"].startswith("<DOCUMENT")
+
+
+def test_bad_arguments_are_named() -> None:
+    with pytest.raises(InvalidArgument, match=r"^context=.*give a function"):
+        AdaptiveTextSplitter(context=FakeListChatModel(responses=["x"]))  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match=r"^metadatas=1: give one for each of the 2 texts"):
+        AdaptiveTextSplitter().create_documents(["One.", "Two."], [{}])
 
 
 async def test_it_is_a_text_splitter() -> None:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
 from llama_index.core.llms import CompletionResponse, CompletionResponseGen, CustomLLM, LLMMetadata
 from llama_index.core.readers import SimpleDirectoryReader
 from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index_lara import AdaptiveNodeParser, passages_of
 
 from lara_plugins import EmbeddedIndex, InvalidArgument, NotSerializable, ingest
@@ -71,12 +73,48 @@ def test_nodes_know_their_span_their_document_and_their_neighbours() -> None:
     assert document.metadata == {"topic": "limits"}
 
 
-def test_pages_of_one_source_are_numbered_through() -> None:
-    pages = [Document(text=f"Page {n}.", metadata={"file_path": "s3://b/a.pdf", "page": n}) for n in (1, 2)]
-    nodes = AdaptiveNodeParser().get_nodes_from_documents(pages)
-    assert len({node.node_id for node in nodes}) == 2
+def test_documents_of_one_source_are_numbered_through() -> None:
+    parts = [Document(text=f"Part {n}.", metadata={"file_path": "s3://b/a.md"}) for n in (1, 2)]
+    nodes = AdaptiveNodeParser().get_nodes_from_documents(parts)
     assert [node.node_id.partition("#")[2] for node in nodes] == ["0", "1"]
     assert len({node.metadata["content_hash"] for node in nodes}) == 1
+
+
+def pages(count: int, **changed: str) -> list[Document]:
+    """A file page by page, as LlamaIndex's reader of PDFs brings it."""
+    return [
+        Document(
+            id_=f"report_{label}",
+            text=f"# Page {label}\n\n{TEXT}{changed.get(label, '')}",
+            metadata={"file_path": "s3://bucket/report.pdf", "page_label": label},
+        )
+        for label in map(str, range(1, count + 1))
+    ]
+
+
+def test_a_page_has_its_ids_whichever_worker_parses_it_and_whatever_pages_are_beside_it() -> None:
+    parser = AdaptiveNodeParser(target=300)
+    together = [node.node_id for node in parser(pages(4))]
+    assert len(set(together)) == len(together) > 4
+    shared = IngestionPipeline(transformations=[parser]).run(documents=pages(4), num_workers=2)
+    assert [node.node_id for node in shared] == together
+    assert [node.node_id for page in pages(4) for node in parser([page])] == together
+
+
+@pytest.mark.parametrize("strategy", [DocstoreStrategy.UPSERTS, DocstoreStrategy.UPSERTS_AND_DELETE])
+def test_a_page_that_changes_leaves_the_others_in_the_store(strategy: DocstoreStrategy) -> None:
+    store = SimpleVectorStore()
+    pipeline = IngestionPipeline(
+        transformations=[AdaptiveNodeParser(target=300), MockEmbedding(embed_dim=2)],
+        docstore=SimpleDocumentStore(),
+        docstore_strategy=strategy,
+        vector_store=store,
+    )
+    pipeline.run(documents=pages(3))
+    before = dict(store.data.text_id_to_ref_doc_id)
+    changed = pipeline.run(documents=pages(3, **{"2": " And more."}))
+    assert {node.ref_doc_id for node in changed} == {"report_2"}
+    assert store.data.text_id_to_ref_doc_id == before
 
 
 def test_it_works_in_a_pipeline_with_a_cache_and_a_docstore() -> None:
@@ -152,6 +190,10 @@ def test_its_own_ids_and_bad_arguments() -> None:
     assert parser([Document(id_="one", text="Short.")])[0].node_id == "one/0"
     with pytest.raises(NotSerializable, match="id_func"):
         AdaptiveNodeParser.from_dict(parser.to_dict())
+    with pytest.raises(NotSerializable, match="define it in a module"):
+        pickle.dumps(parser)
     with pytest.raises(InvalidArgument, match="target"):
         AdaptiveNodeParser(target=10)
+    with pytest.raises(InvalidArgument, match=r"^chunk_size=512: .* its size is target"):
+        AdaptiveNodeParser(chunk_size=512)
     assert AdaptiveNodeParser()([Document(text=" ")]) == []

@@ -10,8 +10,9 @@ from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
 from langchain_lara.documents import HEADING, SOURCE
-from lara_plugins import AdaptiveChunker, Passage
-from lara_plugins.ingestion import Loaded, passages_of_chunks, situated_by, source_of, storable
+from lara_plugins import AdaptiveChunker, InvalidArgument, Passage
+from lara_plugins.ingestion import situated_by, source_of, storable
+from lara_plugins.ingestion.loaders import loaded, passages_of_loaded
 
 
 class AdaptiveTextSplitter(TextSplitter):
@@ -19,9 +20,10 @@ class AdaptiveTextSplitter(TextSplitter):
 
     A document's pieces have the ids that `lara_plugins.ingest` gives to the same passages of the
     same source (``source``, ``file_path`` or ``url`` in the metadata, else the text itself), so
-    that both can fill one index; documents of one source, such as its pages, must be split
-    together. Their metadata has the path of headings as ``heading``, the span in the cleaned text
-    as ``start`` and ``end``, and the source's ``content_hash``.
+    that both can fill one index. Documents that say which part of their source they are (``page``,
+    ``page_label``, ``row`` or ``seq_num``) are numbered by it, each on its own; others of one source
+    must be split together. Their metadata has the path of headings as ``heading``, the span in the
+    cleaned text as ``start`` and ``end``, and the ``content_hash`` of what was split of the source.
 
     Args:
         target: the most characters of a piece's span, 100 to 20,000.
@@ -31,14 +33,18 @@ class AdaptiveTextSplitter(TextSplitter):
             document, which stands under the path in ``heading``. One call a piece.
 
     Raises:
-        InvalidArgument: ``target`` or ``overlap`` is out of its range.
+        InvalidArgument: ``target`` or ``overlap`` is out of its range, or ``context`` no function.
     """
 
     def __init__(
         self, target: int = 1000, overlap: int = 300, context: Callable[[str], str] | None = None
     ) -> None:
+        if context is not None and not callable(context):
+            raise InvalidArgument(
+                "context", context, "give a function, lambda prompt: model.invoke(prompt).text"
+            )
         self._chunker = AdaptiveChunker(target, overlap)
-        self._situate = situated_by(context) if context else None
+        self._context = context
         super().__init__(chunk_size=target, chunk_overlap=min(overlap, target))
 
     def split_text(self, text: str) -> list[str]:
@@ -49,11 +55,14 @@ class AdaptiveTextSplitter(TextSplitter):
         self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None
     ) -> list[Document]:
         given = metadatas or [{}] * len(texts)
-        loaded = [Loaded(text, source_of(one) or text) for text, one in zip(texts, given, strict=True)]
-        chunks = [self._chunker.split(text) for text in texts]
-        if self._situate:
-            chunks = [list(self._situate(text, found)) for text, found in zip(texts, chunks, strict=True)]
-        passages = passages_of_chunks(loaded, chunks, self._chunker)
+        if len(given) != len(texts):
+            raise InvalidArgument("metadatas", len(given), f"give one for each of the {len(texts)} texts")
+        documents = [loaded(text, one, text) for text, one in zip(texts, given, strict=True)]
+        chunks = [self._chunker.split(document.text) for document in documents]
+        if self._context is not None:
+            situate = situated_by(self._context)
+            chunks = [list(situate(one.text, found)) for one, found in zip(documents, chunks, strict=True)]
+        passages = passages_of_loaded(documents, given, chunks, self._chunker)
         return [
             _document(passage, one) for one, found in zip(given, passages, strict=True) for passage in found
         ]

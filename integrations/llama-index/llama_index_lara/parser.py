@@ -12,19 +12,19 @@ from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tqdm_iterable
 
-from lara_plugins import AdaptiveChunker, NotSerializable, Passage
+from lara_plugins import AdaptiveChunker, InvalidArgument, NotSerializable, Passage
 from lara_plugins.ingestion import (
     END,
     START,
     Chunk,
     Loaded,
     asituated,
-    passages_of_chunks,
     situated_by,
-    source_of,
 )
+from lara_plugins.ingestion.loaders import loaded, passages_of_loaded
 from lara_plugins.retrieval import CONTENT_HASH
 from llama_index_lara.nodes import HEADING, SOURCE
+from llama_index_lara.saving import check_pickles
 
 
 class AdaptiveNodeParser(NodeParser):
@@ -32,9 +32,10 @@ class AdaptiveNodeParser(NodeParser):
 
     A node has the id that `lara_plugins.ingest` gives to the same passage of the same source
     (``source``, ``file_path`` or ``url`` in the document's metadata, else the document's id), so
-    that both can fill one index; documents of one source, such as its pages, must be parsed
-    together. The path of headings is its metadata ``heading``, which is embedded and shown; its
-    span in the cleaned text is ``start_char_idx`` to ``end_char_idx``.
+    that both can fill one index. Documents that say which part of their source they are
+    (``page``, ``page_label``, ``row`` or ``seq_num``) are numbered by it, each on its own; others of
+    one source must be parsed together. The path of headings is its metadata ``heading``, which is
+    embedded and shown; its span in the cleaned text is ``start_char_idx`` to ``end_char_idx``.
 
     Args:
         target: the most characters of a node's span, 100 to 20,000.
@@ -47,7 +48,7 @@ class AdaptiveNodeParser(NodeParser):
     ``AdaptiveNodeParser.from_dict(saved, context_llm=llm)``.
 
     Raises:
-        InvalidArgument: ``target`` or ``overlap`` is out of its range.
+        InvalidArgument: ``target`` or ``overlap`` is out of its range, or there is no such argument.
     """
 
     target: int = Field(default=1000)
@@ -59,6 +60,11 @@ class AdaptiveNodeParser(NodeParser):
         self, target: int = 1000, overlap: int = 300, context_llm: LLM | None = None, **parser: object
     ) -> None:
         AdaptiveChunker(target, overlap)
+        for name, given in parser.items():
+            if name not in type(self).model_fields:
+                raise InvalidArgument(
+                    name, given, f"{type(self).__name__} takes none: its size is target and overlap"
+                )
         for name, given in (("context_llm", context_llm), ("id_func", parser.get("id_func"))):
             if isinstance(given, dict | str):
                 raise NotSerializable(f"{name} is not saved: give it again, from_dict(saved, {name}=...)")
@@ -75,6 +81,11 @@ class AdaptiveNodeParser(NodeParser):
             saved["id_func"] = self.id_func.__qualname__
         return saved
 
+    def __getstate__(self) -> dict[str, object]:
+        check_pickles(self.id_func, "define it in a module, for processes that share the work")
+        check_pickles(self.context_llm, "parse in one process")
+        return super().__getstate__()
+
     @property
     def _chunker(self) -> AdaptiveChunker:
         return AdaptiveChunker(self.target, self.overlap)
@@ -82,22 +93,22 @@ class AdaptiveNodeParser(NodeParser):
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: object
     ) -> list[BaseNode]:
-        loaded, chunks = self._split(nodes, show_progress)
+        documents, chunks = self._split(nodes, show_progress)
         if self.context_llm is not None:
             situate = situated_by(self._complete)
-            chunks = [list(situate(one.text, found)) for one, found in zip(loaded, chunks, strict=True)]
-        return self._built(nodes, loaded, chunks)
+            chunks = [list(situate(one.text, found)) for one, found in zip(documents, chunks, strict=True)]
+        return self._built(nodes, documents, chunks)
 
     async def _aparse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: object
     ) -> list[BaseNode]:
-        loaded, chunks = self._split(nodes, show_progress)
+        documents, chunks = self._split(nodes, show_progress)
         if self.context_llm is not None:
             chunks = [
                 await asituated(one.text, found, self._acomplete)
-                for one, found in zip(loaded, chunks, strict=True)
+                for one, found in zip(documents, chunks, strict=True)
             ]
-        return self._built(nodes, loaded, chunks)
+        return self._built(nodes, documents, chunks)
 
     def _postprocess_parsed_nodes(
         self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]
@@ -112,17 +123,16 @@ class AdaptiveNodeParser(NodeParser):
     def _split(
         self, nodes: Sequence[BaseNode], show_progress: bool
     ) -> tuple[list[Loaded], list[list[Chunk]]]:
-        loaded = [
-            Loaded(node.get_content(MetadataMode.NONE), source_of(node.metadata) or node.node_id)
-            for node in nodes
+        documents = [
+            loaded(node.get_content(MetadataMode.NONE), node.metadata, node.node_id) for node in nodes
         ]
-        shown = get_tqdm_iterable(loaded, show_progress, "Parsing nodes")
-        return loaded, [self._chunker.split(one.text) for one in shown]
+        shown = get_tqdm_iterable(documents, show_progress, "Parsing nodes")
+        return documents, [self._chunker.split(one.text) for one in shown]
 
     def _built(
-        self, nodes: Sequence[BaseNode], loaded: Sequence[Loaded], chunks: Sequence[Sequence[Chunk]]
+        self, nodes: Sequence[BaseNode], documents: Sequence[Loaded], chunks: Sequence[Sequence[Chunk]]
     ) -> list[BaseNode]:
-        found = passages_of_chunks(loaded, chunks, self._chunker)
+        found = passages_of_loaded(documents, [node.metadata for node in nodes], chunks, self._chunker)
         return [
             built for node, passages in zip(nodes, found, strict=True) for built in self._of(node, passages)
         ]
