@@ -192,18 +192,18 @@ def _operand(field: str, name: object, operand: object) -> object:
         for item in operand:
             if not (_is_text(item) or _is_number(item)):
                 raise InvalidArgument(where, item, "give strings and finite numbers; for a bool use $eq")
-        return [_plain(item) for item in operand]
+        return [plain(item) for item in operand]
     elif name in _ORDERED:
         if not _is_number(operand):
             raise InvalidArgument(where, operand, "give a finite number")
     elif not (isinstance(operand, bool) or _is_text(operand) or _is_number(operand)):
         raise InvalidArgument(where, operand, "give a string, a bool or a finite number")
-    return _plain(operand)
+    return plain(operand)
 
 
-def _plain(operand: object) -> object:
-    """The operand without a type of its own, such as NumPy's float64, which JSON has no word for."""
-    return float(operand) if isinstance(operand, float) else operand
+def plain(value: object) -> object:
+    """The value without a type of its own, such as NumPy's float64, which JSON has no word for."""
+    return float(value) if isinstance(value, float) else value
 
 
 def _is_text(value: object) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar, cast
 from uuid import UUID, uuid5
 
-from lara_plugins.arguments import check_count, check_share
+from lara_plugins.arguments import check_count, check_share, is_utf8
 from lara_plugins.errors import InvalidArgument, UnstorablePassages
 from lara_plugins.passages import MetadataValue, Passage
 from lara_plugins.retrieval.encoders import SparseVector
@@ -27,6 +27,7 @@ PASSAGE_KEYS = ("id", "text", "heading", "source", "metadata")
 
 _NAMESPACE = UUID("6c617261-706c-5567-b073-726574726965")
 _MAX_INTEGER = 2**63 - 1
+_SURROGATE = "it holds half a surrogate pair: decode it from its right encoding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +125,16 @@ def check_text(argument: str, text: str) -> None:
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidArgument(argument, text, "give a text that is not blank")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidArgument(
-            argument, text, "it holds half a surrogate pair: decode it from its right encoding"
-        ) from error
+    if not is_utf8(text):
+        raise InvalidArgument(argument, text, _SURROGATE)
 
 
 def check_passage(passage: Passage) -> None:
     """Refuse a passage that cannot be stored and found again.
 
     Raises:
-        InvalidArgument: the id or the text is blank, or a value of the metadata is of no type that
-            metadata may have.
+        InvalidArgument: the id or the text is blank, a text cannot be written as UTF-8, or a value of
+            the metadata is of no type that metadata may have.
     """
     check_text("passage.id", passage.id)
     check_text(f"text of passage {passage.id!r}", passage.text)
@@ -149,6 +146,9 @@ def check_passage(passage: Passage) -> None:
         if not isinstance(key, str) or not _storable(value):
             remedy = "give a str, bool, list of str, or a finite number (an int of 64 bits)"
             raise InvalidArgument(f"metadata[{key!r}] of passage {passage.id!r}", value, remedy)
+        texts = [key, *value] if isinstance(value, list) else [key, value]
+        if not all(is_utf8(text) for text in texts if isinstance(text, str)):
+            raise InvalidArgument(f"metadata[{key!r}] of passage {passage.id!r}", value, _SURROGATE)
 
 
 def each_storable(passages: Sequence[Passage], make: Callable[[Passage], Made]) -> list[Made]:

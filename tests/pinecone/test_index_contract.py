@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hashed_words import HashedWords
 from pinecone_clients import client_of
@@ -207,6 +208,8 @@ def test_a_passage_comes_back_as_it_was(opened: Opened) -> None:
                 "page": 3,
                 "ratio": 0.5,
                 "whole": 1.0,
+                "large": 1e300,
+                "of_numpy": np.float64(0.25),
                 "draft": False,
                 "tags": ["a", "b"],
                 "none": [],
@@ -403,6 +406,9 @@ async def test_a_bad_search_is_named(opened: Opened, arguments: dict[str, object
         Passage(id="bad", text="text", metadata={"nested": {"a": 1}}),  # type: ignore[dict-item]
         Passage(id="bad", text="text", metadata={"nothing": None}),  # type: ignore[dict-item]
         Passage(id="bad", text="text", metadata={"mixed": ["a", 1]}),  # type: ignore[list-item]
+        Passage(id="bad", text="text", metadata={"title": "half \ud800"}),
+        Passage(id="bad", text="text", metadata={"tags": ["half \ud800"]}),
+        Passage(id="bad", text="text", metadata={"half \ud800": 1}),
     ],
 )
 def test_a_passage_that_cannot_be_stored_stops_the_whole_upsert(opened: Opened, bad: Passage) -> None:

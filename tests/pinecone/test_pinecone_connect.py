@@ -211,10 +211,24 @@ LLAMA_INDEX = {
         ),
         ("langchain", "body", {"body": "river bank"}, Passage("r1", "river bank")),
         (
+            "langchain",
+            "text",
+            {"text": "river bank", "heading": "Rivers"},
+            Passage("r1", "river bank", heading="Rivers"),
+        ),
+        (
             "llama_index",
             "text",
             LLAMA_INDEX,
             Passage("n1", "river bank", source="a.md", metadata={"page": 3, "file_path": "a.md"}),
+        ),
+        (
+            "llama_index",
+            "text",
+            {**LLAMA_INDEX, "heading": "Rivers"},
+            Passage(
+                "n1", "river bank", heading="Rivers", source="a.md", metadata={"page": 3, "file_path": "a.md"}
+            ),
         ),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from lara_plugins.errors import HybridIndexError, InvalidArgument
 from lara_plugins.passages import MetadataValue, Passage
-from lara_plugins.retrieval.filters import MOST_WHOLE, RESERVED, SOURCE
+from lara_plugins.retrieval.filters import MOST_WHOLE, RESERVED, SOURCE, plain
 from lara_plugins.retrieval.index import CONTENT_HASH
 from lara_plugins.retrieval.pinecone.preflight import TAG
 
@@ -21,6 +21,8 @@ HEADING = "lara_heading"
 OWN_SOURCE = "lara_source"
 ID = "lara_id"
 VERSION = "lara_version"
+
+FRAMEWORK_HEADING = "heading"
 
 _LLAMA_INDEX_KEYS = ("_node_content", "_node_type", "document_id", "doc_id", "ref_doc_id")
 
@@ -44,7 +46,7 @@ def stored(passage: Passage, fingerprint: str) -> Stored:
             raise InvalidArgument(where, value, f"rename the key: {RESERVED} and $ are taken")
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MOST_WHOLE:
             raise InvalidArgument(where, value, "Pinecone keeps numbers as 64-bit floats: give it as a str")
-        kept[key] = value
+        kept[key] = plain(value)
     if SOURCE in kept:
         kept[OWN_SOURCE] = passage.source
     elif passage.source:
@@ -86,7 +88,7 @@ def content_hashes(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def passage_of(id_: str, metadata: Mapping[str, Any], layout: Layout, text_key: str, index: str) -> Passage:
     """The passage of a record.
 
-    Numbers come back from Pinecone as floats; whole ones become int again.
+    Numbers come back from Pinecone as floats; whole ones that a float holds as they are become int.
 
     Args:
         id_: the record's id.
@@ -132,14 +134,20 @@ def _of_llama_index(id_: str, fields: Stored, text_key: str) -> Passage | None:
     if not text:
         return None
     own = {key: value for key, value in fields.items() if key not in (*_LLAMA_INDEX_KEYS, text_key)}
-    return Passage(str(node.get("id_") or id_), text, source=_source(own), metadata=own)
+    return _of_framework(str(node.get("id_") or id_), text, own)
 
 
 def _of_langchain(id_: str, fields: Stored, text_key: str) -> Passage | None:
     text = fields.pop(text_key, None)
     if not isinstance(text, str):
         return None
-    return Passage(id_, text, source=_source(fields), metadata=fields)
+    return _of_framework(id_, text, fields)
+
+
+def _of_framework(id_: str, text: str, metadata: Stored) -> Passage:
+    """A heading stands in the metadata where our parser and our splitter put it."""
+    heading = metadata.pop(FRAMEWORK_HEADING) if isinstance(metadata.get(FRAMEWORK_HEADING), str) else ""
+    return Passage(id_, text, heading=heading, source=_source(metadata), metadata=metadata)
 
 
 def _source(metadata: Mapping[str, MetadataValue]) -> str:
@@ -147,4 +155,5 @@ def _source(metadata: Mapping[str, MetadataValue]) -> str:
 
 
 def _whole(value: object) -> object:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    whole = isinstance(value, float) and value.is_integer() and abs(value) <= MOST_WHOLE
+    return int(value) if whole else value  # type: ignore[call-overload]  # a float, as was asked
