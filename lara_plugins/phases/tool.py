@@ -16,13 +16,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    StringConstraints,
     ValidationError,
     create_model,
 )
 
 from lara_plugins.answering.fences import fence_passages
 from lara_plugins.answering.windows import numbered
+from lara_plugins.arguments import check_text
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.passages import Passage
 from lara_plugins.query import QueryState
@@ -41,7 +41,11 @@ _HYDE = (
     "True to search with a hypothetical answer in place of the question: for a question whose words "
     "are unlike those of the documents. It takes longer."
 )
-_REMEDIES = {"missing": "it is needed", "extra_forbidden": "there is no such argument"}
+_REMEDIES = {
+    "missing": "it is needed",
+    "extra_forbidden": "there is no such argument",
+    "dict_type": 'give an object, not text, such as {"year": {"$gte": 2020}}',
+}
 
 
 def tool_arguments(
@@ -66,7 +70,7 @@ def tool_arguments(
     """
     arguments: dict[str, Any] = {  # as create_model takes them
         "query": (
-            Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)],
+            Annotated[str, AfterValidator(_asked)],
             Field(description="What to search for, as a question or in its words."),
         )
     }
@@ -76,12 +80,12 @@ def tool_arguments(
         if not isinstance(index, Namespaced):
             raise InvalidArgument("namespaces", namespaces, f"{type(index).__name__} has no namespaces")
         described = Field(namespaces[0], description="Which part of the index to search.")
-        arguments["namespace"] = (Literal[tuple(namespaces)], described)
+        arguments["namespace"] = (_nullable(Literal[tuple(namespaces)], namespaces[0]), described)
     if filters:
         fields = filters if isinstance(filters, Mapping) else None
         arguments["filter"] = (_filter_type(fields), Field(default_factory=dict, description=_syntax(fields)))
     if hyde:
-        arguments["hyde"] = (bool, Field(False, description=_HYDE))
+        arguments["hyde"] = (_nullable(bool, False), Field(False, description=_HYDE))
     model: type[BaseModel] = create_model("Search", __config__=ConfigDict(extra="forbid"), **arguments)
     return model
 
@@ -111,7 +115,7 @@ def _syntax(fields: FilterFields | None) -> str:
 
 
 def _filter_type(fields: FilterFields | None) -> object:
-    """A filter of a model's making, checked; null is none."""
+    """A filter of a model's making, checked."""
 
     def checked(filter: Filter) -> Filter:
         parse_filter(filter)
@@ -120,6 +124,14 @@ def _filter_type(fields: FilterFields | None) -> object:
                 raise InvalidArgument("filter", name, f"use one of the fields {', '.join(fields)}")
         return filter
 
-    return Annotated[
-        dict[str, Any], BeforeValidator(lambda given: {} if given is None else given), AfterValidator(checked)
-    ]
+    return Annotated[_nullable(dict[str, Any], {}), AfterValidator(checked)]
+
+
+def _nullable(kind: Any, default: object) -> Any:  # noqa: ANN401 - types, as pydantic takes them
+    """A type for which null, as models write what they leave out, is the default."""
+    return Annotated[kind, BeforeValidator(lambda given: default if given is None else given)]
+
+
+def _asked(query: str) -> str:
+    check_text("query", query, "ask something")
+    return query.strip()

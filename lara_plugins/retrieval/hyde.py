@@ -39,8 +39,11 @@ class Hypothesis:
 
     @classmethod
     def said(cls, reply: str) -> Hypothesis:
-        """What an LLM's reply comes to: white space folded, cut at a word, nothing where it is blank."""
-        text = " ".join(reply.split())
+        """What an LLM's reply comes to: white space folded, cut at a word, nothing where it is blank.
+
+        Half a surrogate pair, which a reply that is cut within an emoji ends in, becomes "?".
+        """
+        text = " ".join(reply.encode("utf-8", "replace").decode().split())
         if not text:
             return cls.missing("the LLM said nothing")
         if len(text) > LONGEST_HYPOTHESIS:

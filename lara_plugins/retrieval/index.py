@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from lara_plugins.errors import InvalidArgument
 from lara_plugins.passages import Passage
 from lara_plugins.retrieval.filters import Filter
 
@@ -85,3 +86,14 @@ class HybridIndex(Protocol):
 
     def upsert(self, passages: Sequence[Passage]) -> None:
         """Write passages; one that has the id of an older one replaces it."""
+
+
+def check_index(index: object) -> None:
+    """Refuse what is no hybrid index, such as its folder's name.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    if not isinstance(index, HybridIndex):
+        remedy = 'give a hybrid index, such as EmbeddedIndex("./my-index") or PineconeIndex(...)'
+        raise InvalidArgument("index", index, remedy)

@@ -57,9 +57,9 @@ class SearchSettings:
             namespace: in place of this one.
             limit: in place of this one.
         """
+        parse_filter(filter)  # alone, so that its fault is told in the caller's words
         if not filter and namespace is None and limit is None:
             return self
-        parse_filter(filter)  # alone, so that its fault is told in the caller's words
         return replace(
             self,
             filter={"$and": [self.filter, filter]} if self.filter and filter else self.filter or filter,

@@ -194,6 +194,14 @@ async def test_a_long_hypothesis_is_cut_at_a_word(index: EmbeddedIndex, kind: st
         assert set(text.split()) <= {"epsilon", "e" * LONGEST_HYPOTHESIS}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_hypothesis_that_ends_within_an_emoji_is_searched(index: EmbeddedIndex, kind: str) -> None:
+    state = QueryState()
+    found = await retrieve(kind, state, index, Writer(lambda: "epsilon zeta \ud83d"))
+    assert found == index.search("beta", limit=4, alpha=0.5, dense_text="epsilon zeta ?")
+    assert told(state)[1] == {"hypothesis": "epsilon zeta ?"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "argument"),
     [
@@ -203,6 +211,7 @@ async def test_a_long_hypothesis_is_cut_at_a_word(index: EmbeddedIndex, kind: st
         ({"top_k": 0}, "top_k"),
         ({"filter": {"year": {"$near": 3}}}, r"filter\['year'\]"),
         ({"filter": "year"}, "filter"),
+        ({"filter": []}, "filter"),
         ({"namespace": 3}, "namespace"),
     ],
 )

@@ -119,8 +119,22 @@ async def test_what_is_not_there_to_choose(lib: Retrieval, folder: EmbeddedIndex
         await lib.ids(kind, retriever, LOOKUP, hyde=True)
     with pytest.raises(InvalidArgument, match=r"^filter\['year'\]='\$near': use one of"):
         await lib.ids(kind, retriever, LOOKUP, filter={"year": {"$near": 3}})
+    with pytest.raises(InvalidArgument, match=r"^filter=\[\]: give a dict"):
+        await lib.ids(kind, retriever, LOOKUP, filter=[])
     with pytest.raises(TypeError, match="top"):
         await lib.ids(kind, retriever, LOOKUP, top=3)
+
+
+@pytest.mark.parametrize("index", [None, "./my-index", {}])
+def test_what_is_no_index_is_refused(lib: Retrieval, index: Any) -> None:  # noqa: ANN401 - of no right type
+    with pytest.raises(InvalidArgument, match=r"^index=.*give a hybrid index"):
+        lib.retriever(index)
+
+
+@pytest.mark.parametrize("llm", ["gpt-4.1-mini", True, ["a", "model"]])
+def test_what_is_no_llm_is_refused(lib: Retrieval, folder: EmbeddedIndex, llm: object) -> None:
+    with pytest.raises(InvalidArgument, match=r"^hyde=.*: give a"):
+        lib.retriever(folder, hyde=llm)
 
 
 def imagined(request: dict[str, Any]) -> Chat:

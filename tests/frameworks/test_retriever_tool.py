@@ -103,8 +103,11 @@ async def test_a_namespace_is_chosen_from_the_allow_list(
         ({"query": "x", "namespace": "secret"}, "namespace='secret': there is no such argument"),
         ({"query": "x", "hyde": True}, "hyde=True: there is no such argument"),
         ({}, "query=None: it is needed"),
-        ({"query": "  "}, "query='  ': String should have at least 1 character"),
-        ({"query": "x", "filter": "year"}, "filter='year': Input should be a valid dictionary"),
+        ({"query": "  "}, "query='  ': ask something"),
+        ({"query": "\x1c"}, "query='\\x1c': ask something"),
+        ({"query": "x", "filter": "year"}, "filter='year': give an object, not text, such as"),
+        ({"query": "x", "filter": '{"year": 3}'}, "filter='{\"year\": 3}': give an object, not text"),
+        ({"query": "x", "filter": [{"year": 3}]}, "filter=[{'year': 3}]: give an object"),
         ({"query": "x", "filter": {"year": {"$near": 3}}}, "filter['year']='$near': use one of"),
         ({"query": "x", "filter": {"year": {"$gt": "a"}}}, "filter['year']['$gt']='a': give a finite"),
         ({"query": "x", "filter": {"$or": [{"owner": "me"}]}}, "filter='owner': use one of the fields year"),
@@ -131,6 +134,19 @@ async def test_a_filter_adds_to_the_retrievers_own(lib: Retrieval, folder: Embed
     none = await lib.use(kind, tool, query=LOOKUP, filter={"year": {"$lt": 2010}})
     assert not none.refused
     assert none.text == "No passage answers this: no passage passes the filter (remedy: widen the filter)"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_null_is_an_argument_that_the_agent_leaves_out(
+    lib: Retrieval, tenants: PineconeIndex, kind: str
+) -> None:
+    with ChatServer(lambda request: Chat(text="the second passage")) as server:
+        retriever = lib.retriever(tenants, hyde=lib.llm(server))
+        tool = lib.tool(retriever, namespaces=("public", "second"), filters=True, hyde=True)
+        used = await lib.use(kind, tool, query="passage", namespace=None, filter=None, hyde=None)
+        assert not server.requests
+    assert used == await lib.use(kind, tool, query="passage")
+    assert used.ids == ["public"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,14 +16,20 @@ from lara_plugins import Ask, InvalidArgument
 Model: TypeAlias = Runnable[list[BaseMessage], BaseMessage | str]
 
 
-def check_model(llm: object) -> None:
+def check_model(llm: object, argument: str = "llm") -> None:
     """Refuse what is no model, such as a model's name.
+
+    Args:
+        llm: what was given for a model.
+        argument: as what.
 
     Raises:
         InvalidArgument: it is none.
     """
     if not isinstance(llm, Runnable):
-        raise InvalidArgument("llm", llm, "give a chat model, such as init_chat_model('openai:gpt-4.1-mini')")
+        raise InvalidArgument(
+            argument, llm, "give a chat model, such as init_chat_model('openai:gpt-4.1-mini')"
+        )
 
 
 def bare_model(llm: Model, config: RunnableConfig) -> Model:

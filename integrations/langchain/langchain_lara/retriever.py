@@ -12,12 +12,13 @@ from pydantic import PrivateAttr, SkipValidation
 
 from langchain_lara.documents import document_from_match
 from langchain_lara.hyde import Writer
-from langchain_lara.limits import Model
+from langchain_lara.limits import Model, check_model
 from langchain_lara.prompts import HYDE_PROMPT, HYDE_VARIABLES, check_prompt
 from langchain_lara.state import install, query_state
 from lara_plugins import HybridIndex, InvalidArgument
 from lara_plugins.phases import arun_retrieval, run_retrieval
 from lara_plugins.retrieval import Filter, Namespaces, PoolRule, SearchSettings
+from lara_plugins.retrieval.index import check_index
 
 
 class HybridRetriever(BaseRetriever):
@@ -47,7 +48,8 @@ class HybridRetriever(BaseRetriever):
         metadata: metadata of each of its runs.
 
     Raises:
-        InvalidArgument: an argument is out of its range, or the index has no namespaces.
+        InvalidArgument: an argument is out of its range or of another kind, or the index has no
+            namespaces.
     """
 
     index: SkipValidation[HybridIndex]
@@ -78,7 +80,10 @@ class HybridRetriever(BaseRetriever):
         metadata: dict[str, Any] | None = None,
     ) -> None:
         # Checked here, so that the sentence comes as it is and not inside a ValidationError.
+        check_index(index)
         check_prompt("hyde_prompt", hyde_prompt, HYDE_VARIABLES)
+        if hyde is not None:
+            check_model(hyde, "hyde")
         SearchSettings(limit, alpha, pool, top_k, filter, namespace)
         namespaces = Namespaces()
         namespaces.open(index, namespace)

@@ -14,6 +14,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from lara_plugins import HybridIndex, InvalidArgument
 from lara_plugins.phases import arun_retrieval, run_retrieval
 from lara_plugins.retrieval import Filter, Namespaces, PoolRule, SearchSettings
+from lara_plugins.retrieval.index import check_index
 from llama_index_lara.hyde import Writer
 from llama_index_lara.nodes import node_from_match
 from llama_index_lara.state import install, query_state
@@ -41,7 +42,8 @@ class HybridRetriever(BaseRetriever):
         callback_manager: the application's, where it has one.
 
     Raises:
-        InvalidArgument: an argument is out of its range, or the index has no namespaces.
+        InvalidArgument: an argument is out of its range or of another kind, or the index has no
+            namespaces.
     """
 
     def __init__(
@@ -58,7 +60,10 @@ class HybridRetriever(BaseRetriever):
         hyde_template: BasePromptTemplate = HYDE_QA_TEMPLATE,
         callback_manager: CallbackManager | None = None,
     ) -> None:
+        check_index(index)
         check_template("hyde_template", hyde_template, HYDE_VARIABLES)
+        if hyde is not None and not isinstance(hyde, LLM):
+            raise InvalidArgument("hyde", hyde, "give an LLM of LlamaIndex, such as Settings.llm")
         settings = SearchSettings(limit, alpha, pool, top_k, filter, namespace)
         namespaces = Namespaces()
         namespaces.open(index, namespace)
