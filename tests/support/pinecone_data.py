@@ -22,6 +22,7 @@ RPC_CODES = {
     "INVALID_ARGUMENT": 3,
     "NOT_FOUND": 5,
     "RESOURCE_EXHAUSTED": 8,
+    "OUT_OF_RANGE": 11,
     "INTERNAL": 13,
     "UNAVAILABLE": 14,
     "UNAUTHENTICATED": 16,
@@ -105,6 +106,7 @@ class IndexServer(PineconeHttp):
             limits.check_sparse(sparse, self.kind)
         found = namespace.best(dense, sparse or {}, body.get("filter") or {}, self.kind.metric, top)
         matches = [self._match(score, record, body) for score, record in found]
+        limits.check_answer(matches)
         return {"matches": matches, "namespace": name, "usage": {"readUnits": 1}}
 
     def _match(self, score: float, record: Json, asked: Json) -> Json:

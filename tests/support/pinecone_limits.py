@@ -13,6 +13,7 @@ MOST_METADATA_BYTES = 40 * 1024
 MOST_ID_CHARACTERS = 512
 MOST_NON_ZEROS = 1000
 MOST_RESULTS = 10_000
+MOST_ANSWER_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,16 @@ def check_sparse(sparse: Json | None, kind: Kind) -> None:
         raise bad("sparse indices must be distinct and within 0..2**32 - 1")
     if not all(math.isfinite(value) and value for value in values):
         raise bad("sparse values must be finite and not zero")
+
+
+def check_answer(matches: list[Json]) -> None:
+    """Refuse to answer a query with more than one message holds."""
+    size = sum(len(json.dumps(match, ensure_ascii=False).encode()) for match in matches)
+    if size > MOST_ANSWER_BYTES:
+        message = (
+            f"Error, message length too large: found {size} bytes, the limit is: {MOST_ANSWER_BYTES} bytes"
+        )
+        raise Refused(400, "OUT_OF_RANGE", message)
 
 
 def bad(message: str) -> Refused:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.retrieval.encoders import SparseVector
 from lara_plugins.retrieval.filters import Condition
-from lara_plugins.retrieval.pinecone.calls import Call, Reply, Steps, ask
+from lara_plugins.retrieval.pinecone.calls import Call, Reply, Steps, ask, failures, status_of
 from lara_plugins.retrieval.pinecone.layouts import ID
 from lara_plugins.retrieval.pinecone.records import NEARLY_NOTHING, dense_values, sparse_values
 
 MOST_RESULTS = 10_000
 """Matches of one query."""
+
+REFUSED = 400
+"""The status, among others, of a query whose answer would be larger than Pinecone's limit of 4 MB."""
+
+FETCHED = 50
+"""Records fetched at once: with vectors of some thousand dimensions they stay within that limit."""
+
+LONGEST_IDS = 4000
+"""Characters of the ids of one fetch, which stand in its URL."""
+
+AT_ONCE = 8
+"""Fetches at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +102,12 @@ def search_one(question: Question) -> Steps[list[Hit]]:
     At alpha 0 the dense vector stays in the query, shrunk to next to nothing: Pinecone refuses
     one that is all zero.
     """
+    return (yield from _within_the_limit(question, _search_one))
+
+
+def _search_one(question: Question, metadata: bool) -> Steps[list[Hit]]:
     alpha = question.alpha
-    arguments = question.arguments(question.limit, metadata=True)
+    arguments = question.arguments(question.limit, metadata=metadata)
     weight = max(alpha, NEARLY_NOTHING)
     arguments["vector"] = dense_values([weight * value for value in question.dense])
     if question.lexical:
@@ -108,7 +124,11 @@ def search_two(question: Question) -> Steps[list[Hit]]:
     is in neither list may still belong among the best; deepening the lists until none can would
     cost many rounds over a network, and the order is the reranker's to decide.
     """
-    dense = question.arguments(question.limit, metadata=True)
+    return (yield from _within_the_limit(question, _search_two))
+
+
+def _search_two(question: Question, metadata: bool) -> Steps[list[Hit]]:
+    dense = question.arguments(question.limit, metadata=metadata)
     dense["vector"] = dense_values(question.dense)
     if not question.lexical:
         (reply,) = yield from ask(Call("dense", "query", dense))
@@ -120,7 +140,7 @@ def search_two(question: Question) -> Steps[list[Hit]]:
     matches = {match.id: match for match in similar.matches}
     calls = []
     if only_words := [id_ for id_ in by_words if id_ not in matches]:
-        rest = question.arguments(len(only_words), metadata=True, ids=only_words)
+        rest = question.arguments(len(only_words), metadata=metadata, ids=only_words)
         calls.append(Call("dense", "query", {**rest, "vector": dense["vector"]}))
     if only_dense := [id_ for id_ in matches if id_ not in by_words]:
         rest = question.arguments(len(only_dense), metadata=False, ids=only_dense)
@@ -133,6 +153,42 @@ def search_two(question: Question) -> Steps[list[Hit]]:
     # A record that the sparse index alone has is being written or deleted: it has no text yet.
     hits = [_joined(match, match.score, by_words.get(match.id, 0.0), question) for match in matches.values()]
     return _ordered(hits)[: question.limit]
+
+
+def _within_the_limit(
+    question: Question, search: Callable[[Question, bool], Steps[list[Hit]]]
+) -> Steps[list[Hit]]:
+    """What is found, with its metadata, even where that is more than one answer may hold.
+
+    Many long passages are. Then the ids and scores are asked for alone and the metadata after them.
+    """
+    try:
+        return (yield from search(question, True))
+    except failures() as error:
+        if status_of(error) != REFUSED:
+            raise
+    hits = yield from search(question, False)  # where this is refused, too, it was another fault
+    fetches = [
+        Call("dense", "fetch", {"ids": ids, "namespace": question.namespace})
+        for ids in _groups([hit.id for hit in hits])
+    ]
+    records: dict[str, Reply] = {}
+    for start in range(0, len(fetches), AT_ONCE):
+        for reply in (yield from ask(*fetches[start : start + AT_ONCE])):
+            records.update(reply.vectors)
+    return [replace(hit, metadata=records[hit.id].metadata or {}) for hit in hits if hit.id in records]
+
+
+def _groups(ids: Sequence[str]) -> Iterator[list[str]]:
+    """The ids, as many at once as one fetch takes."""
+    group: list[str] = []
+    for id_ in ids:
+        if group and (len(group) == FETCHED or sum(map(len, group)) + len(id_) > LONGEST_IDS):
+            yield group
+            group = []
+        group.append(id_)
+    if group:
+        yield group
 
 
 def _weighed(match: Reply, question: Question) -> Hit:
