@@ -8,6 +8,9 @@ import sys
 
 from lara_plugins.errors import LaraError, MissingExtra
 
+STORAGE_CLIENTS = {"aiohttp", "azure", "botocore", "gcsfs", "google"}
+"""The packages under fsspec whose errors, such as missing credentials, are no OSError."""
+
 
 def main() -> None:
     """Run the command; an error is one line on stderr and exit code 2."""
@@ -24,6 +27,10 @@ def main() -> None:
             raise
         _fail(MissingExtra(error.name, "lara-plugins[cli]"))
     except (LaraError, OSError) as error:
+        _fail(error)
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in STORAGE_CLIENTS:
+            raise
         _fail(error)
 
 

@@ -54,8 +54,11 @@ class Hosted:
         """The index for writing; it is created where there is none.
 
         Raises:
-            InvalidArgument: there is one, and in another cloud or region than is said.
+            InvalidArgument: there is one, and in another cloud or region than is said; or the
+                statistics would have no folder to go to.
         """
+        if not self.bm25.parent.is_dir():
+            raise InvalidArgument("--bm25", str(self.bm25), "its folder does not exist: create it first")
         sparse = Bm25Encoder.load(self.bm25) if self.bm25.exists() else Bm25Encoder()
         client = _client()
         if client.has_index(self.name):

@@ -81,6 +81,7 @@ class _Search:
     limit: int
     plan: RetrievalPlan
     filter: Filter | None
+    where: str
 
     @property
     def embeds(self) -> bool:
@@ -100,13 +101,14 @@ def _planned(question: str, index: HybridIndex, settings: SearchSettings) -> _Se
         alpha_floor=index.alpha_floor,
     )
     limit = plan.pool_size if settings.limit is None else settings.limit
-    return _Search(size, limit, plan, settings.filter)
+    where = "the index" if settings.namespace is None else f"the namespace {settings.namespace!r}"
+    return _Search(size, limit, plan, settings.filter, where)
 
 
 def _retrieved(state: QueryState, search: _Search, matches: list[Match], seconds: float) -> list[Match]:
     state.trace.record(
         "retrieval",
-        search.plan.reason if search.size else "the index holds no passage",
+        search.plan.reason if search.size else f"{search.where} holds no passage",
         seconds,
         corpus=search.size,
         found=len(matches),
@@ -119,6 +121,6 @@ def _retrieved(state: QueryState, search: _Search, matches: list[Match], seconds
     if search.size and search.filter:
         state.leave_empty("no passage passes the filter", "widen the filter")
     else:
-        reason = "no passage was found" if search.size else "the index holds no passage"
+        reason = "no passage was found" if search.size else f"{search.where} holds no passage"
         state.leave_empty(reason, "ingest documents that hold the answer")
     return matches

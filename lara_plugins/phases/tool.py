@@ -66,7 +66,8 @@ def tool_arguments(
         hyde: whether it may ask for a hypothetical answer.
 
     Raises:
-        InvalidArgument: the namespaces are no list of names, or the index has none.
+        InvalidArgument: the namespaces are no list of names, the index has none, or the filters are
+            neither true or false nor described.
     """
     arguments: dict[str, Any] = {  # as create_model takes them
         "query": (
@@ -81,6 +82,8 @@ def tool_arguments(
             raise InvalidArgument("namespaces", namespaces, f"{type(index).__name__} has no namespaces")
         described = Field(namespaces[0], description="Which part of the index to search.")
         arguments["namespace"] = (_nullable(Literal[tuple(namespaces)], namespaces[0]), described)
+    if not isinstance(filters, bool | Mapping):  # a list of fields would let the agent filter by any
+        raise InvalidArgument("filters", filters, 'give True, or a dict such as {"year": "of publication"}')
     if filters:
         fields = filters if isinstance(filters, Mapping) else None
         arguments["filter"] = (_filter_type(fields), Field(default_factory=dict, description=_syntax(fields)))

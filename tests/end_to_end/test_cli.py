@@ -124,6 +124,21 @@ def test_an_error_is_one_line_and_exit_code_2(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("command", [["export", "docs", "--parquet"], ["ingest", "--index=i"]])
+def test_an_error_of_a_store_is_one_line(
+    lara: Lara, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    pytest.importorskip("s3fs", reason="needs lara-plugins[storage]")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(docs.parent)
+    ran = lara(*command, "s3://bucket/folder")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "error: Unable to locate credentials\n"
+
+
 def test_an_index_that_is_open_elsewhere_is_refused(lara: Lara, index: Path) -> None:
     from lara_plugins.retrieval.embedded import EmbeddedIndex
 

@@ -146,6 +146,7 @@ def test_what_pinecone_cannot_store_is_named_and_the_rest_is_asked(
         (["ingest", "docs", "--pinecone", "cosine"], "has the metric cosine, and only dotproduct"),
         (["ingest", "docs", "--pinecone", "short"], "has 3 dimensions and the encoder gives 256"),
         (["ingest", "docs", "--pinecone", "towers", "--bm25", "docs/tower.md"], "is no saved Bm25Encoder"),
+        (["ingest", "docs", "--pinecone", "towers", "--bm25", "no/b.json"], "its folder does not exist"),
     ],
 )
 def test_an_error_is_one_line_and_exit_code_2(

@@ -106,6 +106,8 @@ async def test_namespaces(lib: Retrieval, pinecone: PineconeIndex, kind: str) ->
     assert await lib.ids(kind, of_secret, LOOKUP) == ["secret"]
     assert len(await lib.ids(kind, of_secret, LOOKUP, namespace="public")) == 12
     assert await lib.ids(kind, of_secret, LOOKUP, namespace="none") == []
+    trace = await lib.trace(lib.retriever(pinecone, namespace="none"), LOOKUP, afford=60.0)
+    assert trace["phases"][0]["reason"] == "the namespace 'none' holds no passage"
 
 
 @pytest.mark.parametrize("kind", KINDS)

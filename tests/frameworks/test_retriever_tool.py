@@ -191,6 +191,19 @@ def test_what_the_retriever_cannot_give_is_refused(lib: Retrieval, folder: Embed
         lib.tool(retriever, namespaces=("public",))
 
 
+@pytest.mark.parametrize("filters", ["year", ["year"], ("year",), None])
+def test_fields_without_descriptions_do_not_let_the_agent_filter_by_any(
+    lib: Retrieval, folder: EmbeddedIndex, filters: object
+) -> None:
+    with pytest.raises(InvalidArgument, match=r"^filters=.*: give True, or a dict"):
+        lib.tool(lib.retriever(folder), filters=filters)
+
+
+def test_what_does_not_search_is_no_tool(lib: Retrieval, folder: EmbeddedIndex) -> None:
+    with pytest.raises(InvalidArgument, match=r"^retriever=.*: give a HybridRetriever"):
+        lib.tool(folder)
+
+
 def test_a_name_is_no_list_of_names(lib: Retrieval, tenants: PineconeIndex) -> None:
     with pytest.raises(InvalidArgument, match=r"^namespaces='public': give a list of names"):
         lib.tool(lib.retriever(tenants), namespaces="public")

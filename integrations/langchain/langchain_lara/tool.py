@@ -46,8 +46,13 @@ def retriever_tool(
         hyde: whether the agent decides on each call if the retriever's ``hyde`` model is asked.
 
     Raises:
-        InvalidArgument: the index has no namespaces, or the retriever no model for ``hyde``.
+        InvalidArgument: an argument is of another kind, the index has no namespaces, or the retriever
+            no model for ``hyde``.
     """
+    if not isinstance(retriever, HybridRetriever):
+        raise InvalidArgument("retriever", retriever, "give a HybridRetriever")
+    if not isinstance(compressors, Sequence):
+        raise InvalidArgument("compressors", compressors, "give a list of them")
     if hyde and retriever.hyde is None:
         raise InvalidArgument("hyde", hyde, "give the retriever an LLM as hyde first")
 

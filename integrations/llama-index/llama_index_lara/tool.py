@@ -9,6 +9,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import RetrieverTool, ToolMetadata, ToolOutput
 from pydantic import BaseModel, ValidationError
 
+from lara_plugins import InvalidArgument
 from lara_plugins.phases import FilterFields, fault_of, shown_to_agent, tool_arguments
 from llama_index_lara.nodes import shown_passage
 from llama_index_lara.retriever import HybridRetriever
@@ -99,8 +100,13 @@ def retriever_tool(
         hyde: whether the agent decides on each call if the retriever's ``hyde`` LLM is asked.
 
     Raises:
-        InvalidArgument: the index has no namespaces, or the retriever no LLM for ``hyde``.
+        InvalidArgument: an argument is of another kind, the index has no namespaces, or the retriever
+            no LLM for ``hyde``.
     """
+    if not isinstance(retriever, HybridRetriever):
+        raise InvalidArgument("retriever", retriever, "give a HybridRetriever")
+    if not isinstance(node_postprocessors, Sequence):
+        raise InvalidArgument("node_postprocessors", node_postprocessors, "give a list of them")
     if hyde:
         retriever = retriever.narrowed(hyde=True)
     arguments = tool_arguments(retriever.index, namespaces=namespaces, filters=filters, hyde=hyde)
