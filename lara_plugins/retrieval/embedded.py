@@ -10,10 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from uuid import UUID
 
-from lara_plugins.errors import HybridIndexError, IndexUnreadable
+from lara_plugins.errors import HybridIndexError, IndexUnreadable, InvalidArgument
 from lara_plugins.passages import Passage
 from lara_plugins.retrieval.bm25 import Bm25Encoder, term_counts
-from lara_plugins.retrieval.encoders import DenseEncoder
+from lara_plugins.retrieval.encoders import DenseEncoder, check_dense
 from lara_plugins.retrieval.filters import Filter, parse_filter
 from lara_plugins.retrieval.folder import open_folder, read_contents
 from lara_plugins.retrieval.index import Match
@@ -21,9 +21,9 @@ from lara_plugins.retrieval.manifest import Manifest
 from lara_plugins.retrieval.records import (
     PASSAGE_KEYS,
     Point,
-    check_passage,
     check_search,
     check_vectors,
+    checked_passage,
     each_storable,
     passage_content,
     passage_of,
@@ -55,7 +55,7 @@ class EmbeddedIndex:
         create: whether to make the folder where there is no index yet.
 
     Raises:
-        InvalidArgument: there is no index at ``path`` and ``create`` is false.
+        InvalidArgument: there is no index at ``path`` and ``create`` is false, or an encoder is none.
         IndexInUse: another process, or another object of this one, has it open.
         IndexUnreadable: the folder is of another version, half written, damaged or something else.
         OSError: the folder may not be read or written, or there is no room.
@@ -76,7 +76,10 @@ class EmbeddedIndex:
     ) -> None:
         self.path = Path(path)
         self._dense: DenseEncoder = WordLlamaEncoder() if dense is None else dense
-        self._bm25 = sparse or Bm25Encoder()
+        self._bm25 = Bm25Encoder() if sparse is None else sparse
+        check_dense(self._dense)
+        if not isinstance(self._bm25, Bm25Encoder):
+            raise InvalidArgument("sparse", sparse, "give a Bm25Encoder, such as Bm25Encoder(k1=1.2, b=0.75)")
         self._closed = False
         # The engine is safe by itself; the lock keeps records, contents and average in step.
         self._lock = threading.Lock()
@@ -214,8 +217,8 @@ class EmbeddedIndex:
                 written then, nor where one has no id (InvalidArgument).
             HybridIndexError: the index is closed.
         """
-        each_storable(passages, check_passage)
-        unique = list({passage.id: passage for passage in passages}.values())
+        storable = each_storable(passages, checked_passage)
+        unique = list({passage.id: passage for passage in storable}.values())
         if not unique:
             return
         texts = [passage.content for passage in unique]

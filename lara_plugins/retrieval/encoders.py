@@ -86,6 +86,27 @@ class SparseEncoder(Protocol):
         """The vector of a question; empty where it has no terms."""
 
 
+def check_dense(encoder: object) -> None:
+    """Refuse what is no dense encoder, such as a framework's embedding model as it is.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    if not isinstance(encoder, DenseEncoder):
+        remedy = "give a dense encoder, such as dense_encoder(embed_model) of the framework's package"
+        raise InvalidArgument("dense", encoder, remedy)
+
+
+def check_sparse(encoder: object) -> None:
+    """Refuse what is no sparse encoder.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    if not isinstance(encoder, SparseEncoder):
+        raise InvalidArgument("sparse", encoder, "give a sparse encoder, such as Bm25Encoder()")
+
+
 def to_sum_1(vector: SparseVector) -> SparseVector:
     """A question's sparse vector on the one scale that all have: its values sum to 1."""
     total = math.fsum(vector.values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar, cast
 from uuid import UUID, uuid5
@@ -27,6 +27,7 @@ PASSAGE_KEYS = ("id", "text", "heading", "source", "metadata")
 
 _NAMESPACE = UUID("6c617261-706c-5567-b073-726574726965")
 _MAX_INTEGER = 2**63 - 1
+_NO_PASSAGE = "give Passage objects; passages_of of the framework's package makes them of its own"
 _SURROGATE = "it holds half a surrogate pair: decode it from its right encoding"
 
 
@@ -129,8 +130,8 @@ def check_text(argument: str, text: str) -> None:
         raise InvalidArgument(argument, text, _SURROGATE)
 
 
-def check_passage(passage: Passage) -> None:
-    """Refuse a passage that cannot be stored and found again.
+def checked_passage(passage: Passage) -> Passage:
+    """The passage itself; one that cannot be stored and found again is refused.
 
     Raises:
         InvalidArgument: the id or the text is blank, a text cannot be written as UTF-8, or a value of
@@ -149,22 +150,27 @@ def check_passage(passage: Passage) -> None:
         texts = [key, *value] if isinstance(value, list) else [key, value]
         if not all(is_utf8(text) for text in texts if isinstance(text, str)):
             raise InvalidArgument(f"metadata[{key!r}] of passage {passage.id!r}", value, _SURROGATE)
+    return passage
 
 
-def each_storable(passages: Sequence[Passage], make: Callable[[Passage], Made]) -> list[Made]:
+def each_storable(passages: Iterable[Passage], make: Callable[[Passage], Made]) -> list[Made]:
     """What ``make`` makes of each passage, where all can be stored.
 
     Args:
-        passages: the passages.
+        passages: the passages, a list or a generator of them.
         make: raises InvalidArgument for a passage that cannot be stored.
 
     Raises:
-        InvalidArgument: a passage has no id.
+        InvalidArgument: they are no passages, or one has no id.
         UnstorablePassages: some cannot; it names all of them.
     """
+    if isinstance(passages, Passage | str) or not isinstance(passages, Iterable):
+        raise InvalidArgument("passages", passages, "give a list of passages")
     made: list[Made] = []
     reasons: dict[str, InvalidArgument] = {}
     for passage in passages:
+        if not isinstance(passage, Passage):
+            raise InvalidArgument("passages", passage, _NO_PASSAGE)
         check_text("passage.id", passage.id)  # what names a passage must be sound first
         try:
             made.append(make(passage))

@@ -8,6 +8,7 @@ import shutil
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from embedded_indexes import assert_exact, corpus, passage, run, summed
@@ -34,6 +35,13 @@ def _filled_and_closed(folder: Path) -> Path:
 
 def _engine_file(folder: Path, name: str) -> Path:
     return next((folder / "shard").rglob(name))
+
+
+@pytest.mark.parametrize("encoders", [{"dense": "model"}, {"sparse": "bm25"}, {"sparse": 0}])
+def test_what_is_no_encoder_is_refused(tmp_path: Path, encoders: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match=r"^(dense|sparse)=.*: give a"):
+        EmbeddedIndex(tmp_path / "index", **encoders)
+    assert not (tmp_path / "index").exists()
 
 
 def test_reopened_it_is_the_same(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -235,6 +236,24 @@ def test_all_passages_can_be_read(opened: Opened) -> None:
     opened.write(many)
     assert sorted(opened.index.passages(), key=lambda passage: passage.id) == many
     assert opened.index.sources() == {passage.source: "" for passage in many}
+
+
+@everywhere
+def test_what_a_generator_yields_is_written(opened: Opened) -> None:
+    passages = (Passage(f"p{n}", f"river {n}") for n in range(3))
+    opened.write(passages)  # type: ignore[arg-type]  # a Sequence is asked for; nothing may be lost
+    assert {match.passage.id for match in opened.index.search("river", limit=9, alpha=0.5)} == {
+        "p0",
+        "p1",
+        "p2",
+    }
+
+
+@everywhere
+@pytest.mark.parametrize("passages", [Passage("p", "river"), "river", None, [{"id": "p"}], [None]])
+def test_what_is_no_list_of_passages_is_named(opened: Opened, passages: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidArgument, match=r"^passages=.*: give "):
+        opened.index.upsert(passages)
 
 
 @everywhere

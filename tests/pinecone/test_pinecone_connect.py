@@ -310,6 +310,15 @@ def test_nothing_is_created_where_the_arguments_do_not_go_together(
     assert not server.indexes
 
 
+@pytest.mark.parametrize(
+    "encoders", [{"dense": None}, {"dense": "model"}, {"dense": DENSE, "sparse": "bm25"}]
+)
+def test_what_is_no_encoder_is_refused(server: PineconeServer, encoders: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match=r"^(dense|sparse)=.*: give a (dense|sparse) encoder"):
+        PineconeIndex.create(client_of(server), "passages", **encoders)
+    assert not server.indexes
+
+
 @pytest.mark.parametrize("namespace", [None, 5, b"docs", "\ud800"])
 def test_what_is_no_namespace_is_refused(server: PineconeServer, namespace: str) -> None:
     client = client_of(server)

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lara_plugins.passages import Passage
-from lara_plugins.retrieval.encoders import DenseEncoder, SparseEncoder, SparseVector
+from lara_plugins.retrieval.encoders import (
+    DenseEncoder,
+    SparseEncoder,
+    SparseVector,
+    check_dense,
+    check_sparse,
+)
 from lara_plugins.retrieval.pinecone.calls import Plane
 from lara_plugins.retrieval.pinecone.records import (
     Draft,
@@ -42,11 +48,19 @@ class Encoders:
         dense: the dense encoder.
         sparse: the sparse one.
         apart: whether the sparse vectors have an index of their own.
+
+    Raises:
+        InvalidArgument: one of them is no such encoder.
     """
 
     dense: DenseEncoder
     sparse: SparseEncoder | None
     apart: bool
+
+    def __post_init__(self) -> None:
+        check_dense(self.dense)
+        if self.sparse is not None:
+            check_sparse(self.sparse)
 
     @property
     def fingerprint(self) -> str:

@@ -11,7 +11,7 @@ from lara_plugins.errors import InvalidArgument, UnstorablePassages
 from lara_plugins.passages import Passage
 from lara_plugins.retrieval.encoders import SparseVector
 from lara_plugins.retrieval.pinecone.layouts import VERSION, Stored, stored, without_text
-from lara_plugins.retrieval.records import check_passage, each_storable
+from lara_plugins.retrieval.records import checked_passage, each_storable
 
 MOST_RECORDS = 1000
 """Records in one request."""
@@ -122,7 +122,7 @@ def requests(records: Sequence[Record]) -> Iterator[list[Record]]:
 
 
 def _drafted(passage: Passage, fingerprint: str) -> Draft:
-    check_passage(passage)
+    checked_passage(passage)
     if not passage.id.isascii() or len(passage.id) > MOST_ID_CHARACTERS:
         raise InvalidArgument(
             "passage.id", passage.id, f"Pinecone takes ids of 1 to {MOST_ID_CHARACTERS} ASCII characters"
