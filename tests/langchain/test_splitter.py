@@ -96,6 +96,8 @@ def test_a_splitter_with_a_model_is_pickled() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
+    with pytest.raises(InvalidArgument, match=r"^document\.id=None: give each document an id"):
+        passages_of([Document(page_content="One.")])
     with pytest.raises(InvalidArgument, match=r"^context=.*give a function"):
         AdaptiveTextSplitter(context=FakeListChatModel(responses=["x"]))  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match=r"^metadatas=1: give one for each of the 2 texts"):

@@ -75,11 +75,11 @@ def passages_of(documents: Iterable[Document]) -> list[Passage]:
     store it: strings, numbers, true or false, and lists of strings.
 
     Raises:
-        InvalidArgument: by the index, for a document without an id.
+        InvalidArgument: a document has no id.
     """
     return [
         Passage(
-            id=document.id or "",
+            id=_id(document),
             text=document.page_content,
             heading=str(document.metadata.get(HEADING) or ""),
             source=source_of(document.metadata),
@@ -87,6 +87,13 @@ def passages_of(documents: Iterable[Document]) -> list[Passage]:
         )
         for document in documents
     ]
+
+
+def _id(document: Document) -> str:
+    if not document.id:
+        remedy = "give each document an id of its own, as AdaptiveTextSplitter does"
+        raise InvalidArgument("document.id", document.id, remedy)
+    return document.id
 
 
 def _document(passage: Passage, given: Mapping[Any, Any]) -> Document:
