@@ -15,7 +15,7 @@ from pdf_files import pdf
 from lara_plugins.errors import IngestError
 from lara_plugins.ingestion import READERS, Part, read_document
 from lara_plugins.passages import Passage
-from lara_plugins.retrieval.records import check_passage
+from lara_plugins.retrieval.records import checked_passage
 
 
 def read(name: str, data: bytes) -> tuple[list[Part], list[str]]:
@@ -113,7 +113,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(data: st.DataObject, ending
     damaged = sound[:start] + data.draw(st.binary(max_size=20)) + sound[end:]
     with contextlib.suppress(IngestError):
         for part in read(f"_{ending}", damaged)[0]:
-            check_passage(Passage("id", part.text, heading=part.heading, metadata=part.metadata))
+            checked_passage(Passage("id", part.text, heading=part.heading, metadata=part.metadata))
 
 
 def test_a_pdf_with_a_filter_that_is_not_known_is_refused() -> None:
