@@ -44,6 +44,14 @@ class Indexes:
             beside = self.async_sparse_index
             raise InvalidArgument("async_sparse_index", beside, "give both of the two indexes")
 
+    def create(self, client: Client, encoders: Encoders, cloud: str, region: str) -> None:
+        """Create them, and wait until they are ready."""
+        place = {"cloud": cloud, "region": region, "fingerprint": encoders.fingerprint}
+        hybrid = encoders.sparse is not None and not encoders.apart
+        preflight.create(client, self.name, encoders.dense.dimension, sparse=hybrid, **place)
+        if self.sparse_name is not None:
+            preflight.create(client, self.sparse_name, None, sparse=True, **place)
+
     def connect(self, client: Client, encoders: Encoders, filled_by: FilledBy) -> Planes:
         """The SDK's objects of these indexes, which can serve the encoders.
 
@@ -52,7 +60,7 @@ class Indexes:
             EmbeddingMismatch: the index was created for other encoders.
         """
         found = preflight.ability(client, self.name)
-        hybrid = encoders.sparse is not None and self.sparse_name is None
+        hybrid = encoders.sparse is not None and not encoders.apart
         preflight.check_dense(found, encoders.dense.dimension, hybrid=hybrid)
         handles: dict[Plane, Handle] = {"dense": client.Index(host=found.host)}
         asynchronous: dict[Plane, Handle] = {}

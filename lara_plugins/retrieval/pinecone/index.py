@@ -8,19 +8,19 @@ from collections.abc import Iterator, Sequence
 
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.passages import Passage
-from lara_plugins.retrieval.encoders import DenseEncoder, SparseEncoder, SparseVector
-from lara_plugins.retrieval.filters import Condition, Filter, parse_filter
+from lara_plugins.retrieval.encoders import DenseEncoder, SparseEncoder
+from lara_plugins.retrieval.filters import Filter
 from lara_plugins.retrieval.index import Match
-from lara_plugins.retrieval.pinecone import preflight, searching
+from lara_plugins.retrieval.pinecone import preflight
 from lara_plugins.retrieval.pinecone.calls import Handle, Patience, Steps
 from lara_plugins.retrieval.pinecone.connecting import Indexes
 from lara_plugins.retrieval.pinecone.encoding import Encoded, Encoders
 from lara_plugins.retrieval.pinecone.filled_by import FilledBy
-from lara_plugins.retrieval.pinecone.layouts import Layout, Stored, content_hashes
+from lara_plugins.retrieval.pinecone.layouts import Layout, content_hashes
 from lara_plugins.retrieval.pinecone.namespace import Namespace, check_namespace
 from lara_plugins.retrieval.pinecone.preflight import Client
 from lara_plugins.retrieval.pinecone.reader import Reader
-from lara_plugins.retrieval.records import check_search
+from lara_plugins.retrieval.pinecone.searcher import Searcher
 
 
 class PineconeIndex:
@@ -81,14 +81,13 @@ class PineconeIndex:
         indexes = Indexes(name, sparse_name, async_index, async_sparse_index)
         indexes.check(layout, sparse)
         self.name = name
-        self.namespace = namespace
         self._encoders = Encoders(dense, sparse, apart=sparse_name is not None)
         self._filled_by = FilledBy(name, self._encoders.fingerprint)
         self._reader = Reader(name, layout, text_key, self._filled_by)
         self._patience = patience or Patience()
         self._recount_after = recount_after
         self._planes = indexes.connect(client, self._encoders, self._filled_by)
-        self._there = self._in(namespace)
+        self._enter(namespace)
         self._filled_by.check_record(self._planes.run(self._there.any_record()))
 
     @classmethod
@@ -122,14 +121,10 @@ class PineconeIndex:
             InvalidArgument: the arguments do not go together; nothing has been created then.
         """
         preflight.check_sdk()
-        Indexes(name, sparse_name, None, None).check("lara", sparse)
         check_namespace(namespace)
-        fingerprint = Encoders(dense, sparse, apart=False).fingerprint
-        place = {"cloud": cloud, "region": region, "fingerprint": fingerprint}
-        hybrid = sparse is not None and sparse_name is None
-        preflight.create(client, name, dense.dimension, sparse=hybrid, **place)
-        if sparse_name is not None:
-            preflight.create(client, sparse_name, None, sparse=True, **place)
+        indexes = Indexes(name, sparse_name, None, None)
+        indexes.check("lara", sparse)
+        indexes.create(client, Encoders(dense, sparse, apart=sparse_name is not None), cloud, region)
         return cls(
             client,
             name,
@@ -148,8 +143,7 @@ class PineconeIndex:
         """
         check_namespace(namespace)
         other = copy.copy(self)
-        other.namespace = namespace
-        other._there = self._in(namespace)
+        other._enter(namespace)
         return other
 
     @property
@@ -160,12 +154,12 @@ class PineconeIndex:
     @property
     def alpha_ceiling(self) -> float:
         """The highest alpha that a plan may choose."""
-        return 1.0 if self._encoders.sparse is None else self._encoders.dense.alpha_ceiling
+        return self._searcher.alpha_ceiling
 
     @property
     def alpha_floor(self) -> float:
         """The lowest alpha that a plan may choose: 1 where there is no sparse half."""
-        return 1.0 if self._encoders.sparse is None else 0.0
+        return self._searcher.alpha_floor
 
     def load(self) -> None:
         """Load the encoders' weights now rather than at the first search."""
@@ -195,7 +189,8 @@ class PineconeIndex:
         """
         self._reader.check_own_layout()
         self.wait_until_visible()
-        return content_hashes(self._filled_by.checked(metadata) for _, metadata in self._records())
+        records = self._there.records(self._planes)
+        return content_hashes(self._filled_by.checked(metadata) for _, metadata in records)
 
     def passages(self) -> Iterator[Passage]:
         """Every passage of the namespace that can be seen, in no order, read page by page.
@@ -205,7 +200,8 @@ class PineconeIndex:
             HybridIndexError: a record is not as the layout says.
             InvalidArgument: another framework's layout, which is only read by searches.
         """
-        for id_, metadata in self._records():
+        self._reader.check_own_layout()
+        for id_, metadata in self._there.records(self._planes):
             yield self._reader.passage(id_, metadata)
 
     def search(
@@ -234,9 +230,9 @@ class PineconeIndex:
             EmbeddingMismatch: a record that is found was written by other encoders.
             HybridIndexError: a record is not as the layout says.
         """
-        condition = self._checked(text, limit, alpha, dense_text, filter)
+        condition = self._searcher.checked(text, limit, alpha, dense_text, filter)
         encoded = self._encoders.query(text, dense_text)
-        return self._planes.run(self._searching(encoded, limit, alpha, condition))
+        return self._planes.run(self._searcher.search(encoded, limit, alpha, condition))
 
     async def asearch(
         self,
@@ -248,9 +244,9 @@ class PineconeIndex:
         filter: Filter | None = None,
     ) -> list[Match]:
         """As `search`, without blocking the event loop."""
-        condition = self._checked(text, limit, alpha, dense_text, filter)
+        condition = self._searcher.checked(text, limit, alpha, dense_text, filter)
         encoded = await asyncio.to_thread(self._encoders.query, text, dense_text)
-        return await self._planes.arun(self._searching(encoded, limit, alpha, condition))
+        return await self._planes.arun(self._searcher.search(encoded, limit, alpha, condition))
 
     def upsert(self, passages: Sequence[Passage]) -> None:
         """Write passages; one that has the id of an older one replaces it.
@@ -293,24 +289,11 @@ class PineconeIndex:
         """As `wait_until_visible`, without blocking the event loop."""
         await self._planes.arun(self._there.await_visible())
 
-    def _in(self, namespace: str) -> Namespace:
+    def _enter(self, namespace: str) -> None:
         planes, dimension = tuple(self._planes.handles), self._encoders.dense.dimension
-        return Namespace(namespace, self.name, planes, dimension, self._patience, self._recount_after)
-
-    def _checked(
-        self, text: str, limit: int, alpha: float, dense_text: str | None, filter: Filter | None
-    ) -> Condition | None:
-        check_search(text, limit=limit, alpha=alpha, dense_text=dense_text)
-        searching.check(self.name, limit=limit, alpha=alpha, floor=self.alpha_floor)
-        return parse_filter(filter)
-
-    def _searching(
-        self, encoded: tuple[list[float], SparseVector], limit: int, alpha: float, condition: Condition | None
-    ) -> Steps[list[Match]]:
-        question = searching.Question(*encoded, alpha, limit, condition, self.namespace)
-        search = searching.search_two if len(self._planes.handles) > 1 else searching.search_one
-        hits = yield from search(question)
-        return [self._reader.match(hit) for hit in hits]
+        self.namespace = namespace
+        self._there = Namespace(namespace, self.name, planes, dimension, self._patience, self._recount_after)
+        self._searcher = Searcher(self._encoders, self._reader, namespace)
 
     def _encoded(self, passages: Sequence[Passage]) -> Encoded:
         self._reader.check_own_layout()
@@ -321,12 +304,3 @@ class PineconeIndex:
             raise InvalidArgument("source", source, "name the source whose passages are to be forgotten")
         self._reader.check_own_layout()
         return self._there.delete_source(source)
-
-    def _records(self) -> Iterator[tuple[str, Stored]]:
-        """Id and metadata of every record; a page of them in memory."""
-        self._reader.check_own_layout()
-        page = self._planes.run(self._there.page(None))
-        yield from page.metadata.items()
-        while page.following is not None:
-            page = self._planes.run(self._there.page(page.following))
-            yield from page.metadata.items()

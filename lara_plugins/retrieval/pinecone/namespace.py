@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lara_plugins.arguments import is_utf8
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.retrieval.pinecone import writing
-from lara_plugins.retrieval.pinecone.calls import Call, Patience, Plane, Steps, ask, insist
+from lara_plugins.retrieval.pinecone.calls import Call, Patience, Plane, Planes, Steps, ask, insist
 from lara_plugins.retrieval.pinecone.counting import Count
 from lara_plugins.retrieval.pinecone.encoding import Encoded
 from lara_plugins.retrieval.pinecone.layouts import ID, Stored
@@ -97,6 +97,14 @@ class Namespace:
         asked = {"top_k": len(ids), "filter": {ID: {"$in": ids}}, "include_metadata": True}
         reply = yield from insist(Call("dense", "query", {**self._anywhere, **asked}), self._patience)
         return Page({match.id: dict(match.metadata or {}) for match in reply.matches}, following or None)
+
+    def records(self, planes: Planes) -> Iterator[tuple[str, Stored]]:
+        """Id and metadata of every record; a page of them in memory."""
+        page = planes.run(self.page(None))
+        yield from page.metadata.items()
+        while page.following is not None:
+            page = planes.run(self.page(page.following))
+            yield from page.metadata.items()
 
     def upsert(self, encoded: Encoded) -> Steps[None]:
         """Write records."""
