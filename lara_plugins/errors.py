@@ -185,7 +185,7 @@ class PartialUpsert(HybridIndexError):
 
 
 class NotYetVisible(HybridIndexError):
-    """What was written to an index is not found in the time that was given."""
+    """What was written to an index is not found in the time that was given; it is told once."""
 
 
 class IngestError(LaraError):

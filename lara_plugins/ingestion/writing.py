@@ -59,7 +59,7 @@ class EventualIndex(Protocol):
     """An index whose writes are seen later, such as a server's."""
 
     def wait_until_visible(self) -> None:
-        """Return when all that was written is found."""
+        """Return when all that was written is found, or what took its place."""
 
 
 class Writing:

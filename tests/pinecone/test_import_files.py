@@ -36,6 +36,7 @@ def test_a_record_that_is_imported_is_one_that_is_upserted(tmp_path: Path) -> No
     assert exported.records == len(rows)
     for id_, row in rows.items():
         record = stored[id_]
+        assert record["metadata"].pop("lara_written") > 0
         assert json.loads(row["metadata"]) == record["metadata"]
         assert row["values"] == pytest.approx(record["values"], rel=1e-6)
         words, upserted = row["sparse_values"], record.get("sparseValues")

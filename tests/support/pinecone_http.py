@@ -76,6 +76,31 @@ class Fault:
     retry_after: float | None = None
 
 
+@dataclass
+class Held:
+    """Keeps one request for a path waiting, while others are answered, until it is released.
+
+    Args:
+        path: the path.
+        done: whether it takes effect before it waits, and not after.
+
+    Attributes:
+        arrived: set when it waits.
+        released: set by the test when it may go on.
+    """
+
+    path: str
+    done: bool = False
+    arrived: threading.Event = field(default_factory=threading.Event)
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def wait(self) -> None:
+        """Let the test know, and wait for it."""
+        self.arrived.set()
+        if not self.released.wait(60):
+            raise TimeoutError(f"a test has held {self.path} and not released it")
+
+
 CODES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -93,11 +118,13 @@ class PineconeHttp(Loopback):
     Attributes:
         requests: every request, in order of arrival.
         faults: what goes wrong, in this order of precedence; a test adds to it.
+        held: what is kept waiting, each once; a test adds to it.
     """
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.faults: list[Fault] = []
+        self.held: list[Held] = []
         self._lock = threading.Lock()
         super().__init__()
 
@@ -123,6 +150,15 @@ class PineconeHttp(Loopback):
 
     def serve(self, request: Request) -> tuple[int | None, Json | None, dict[str, str]]:
         """Status, body and headers for a request; no status where the connection is cut."""
+        held = self._holding(request.path)
+        if held is not None and not held.done:
+            held.wait()
+        served = self._served(request)
+        if held is not None and held.done:
+            held.wait()
+        return served
+
+    def _served(self, request: Request) -> tuple[int | None, Json | None, dict[str, str]]:
         with self._lock:
             fault = self._fault(request.path)
             headers: dict[str, str] = {}
@@ -148,6 +184,13 @@ class PineconeHttp(Loopback):
         if fault.status is None:
             return None, None
         raise Refused(fault.status, CODES[fault.status], f"{fault.status} of this test")
+
+    def _holding(self, path: str) -> Held | None:
+        with self._lock:
+            held = next((each for each in self.held if each.path == path), None)
+            if held is not None:
+                self.held.remove(held)
+            return held
 
     def _fault(self, path: str) -> Fault | None:
         for fault in self.faults:

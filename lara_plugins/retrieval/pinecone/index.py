@@ -275,13 +275,16 @@ class PineconeIndex:
         await self._planes.arun(self._deleting(source))
 
     def wait_until_visible(self) -> None:
-        """Return when a search sees all that this object has written and deleted.
+        """Return when a search sees all that this object has written and deleted, or what replaced it.
 
-        One writer at a time: what another object or process has overwritten or deleted since is
-        never seen, and so is waited for in vain; connect anew then.
+        Other objects and processes may write at the same time: a record that one of them sent later
+        is as good, by the time of day that each record carries as ``lara_written``. What cannot be
+        told from a write that is still under way, because another writer has deleted it or has a
+        clock that is behind, is waited for in vain.
 
         Raises:
-            NotYetVisible: that took longer than ``patience.visible_within``.
+            NotYetVisible: that took longer than ``patience.visible_within``; what is still missing
+                is told this once and not waited for again.
         """
         self._planes.run(self._there.await_visible())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
 from typing import Any, Literal
 
 from lara_plugins.errors import HybridIndexError, InvalidArgument
@@ -20,7 +19,8 @@ TEXT = "lara_text"
 HEADING = "lara_heading"
 OWN_SOURCE = "lara_source"
 ID = "lara_id"
-VERSION = "lara_version"
+WRITTEN = "lara_written"
+"""When a record was sent to Pinecone, in microseconds since 1970: which of two is the later one."""
 
 FRAMEWORK_HEADING = "heading"
 
@@ -54,8 +54,7 @@ def stored(passage: Passage, fingerprint: str) -> Stored:
     kept |= {TEXT: passage.text, TAG: fingerprint, ID: passage.id}
     if passage.heading:
         kept[HEADING] = passage.heading
-    content = json.dumps(kept, sort_keys=True).encode()
-    return {**kept, VERSION: blake2b(content, digest_size=8).hexdigest()}
+    return kept
 
 
 def without_text(metadata: Stored) -> Stored:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from lara_plugins.arguments import is_utf8
 from lara_plugins.errors import InvalidArgument
-from lara_plugins.retrieval.pinecone import writing
+from lara_plugins.retrieval.pinecone import visibility, writing
 from lara_plugins.retrieval.pinecone.calls import Call, Patience, Plane, Planes, Steps, ask, insist
 from lara_plugins.retrieval.pinecone.counting import Count
 from lara_plugins.retrieval.pinecone.encoding import Encoded
 from lara_plugins.retrieval.pinecone.layouts import ID, Stored
 from lara_plugins.retrieval.pinecone.records import dense_values
+from lara_plugins.retrieval.pinecone.unseen import Unseen
 
 PAGE = 100
 """Ids that Pinecone lists at once."""
@@ -66,7 +67,7 @@ class Namespace:
         self._index = index
         self._planes = planes
         self._patience = patience
-        self._unseen = writing.Unseen()
+        self._unseen = Unseen()
         self._count = Count(name, recount_after)
         self._anywhere: dict[str, object] = {"vector": dense_values([0.0] * dimension), "namespace": name}
 
@@ -115,13 +116,12 @@ class Namespace:
 
     def delete_source(self, source: str) -> Steps[None]:
         """Delete a source's records."""
-        yield from writing.delete_source(self._planes, source, self.name, self._patience)
-        self._unseen.note_deleted(source)
-        self._count.forget()
+        try:
+            yield from writing.delete_source(self._planes, source, self.name, self._patience, self._unseen)
+        finally:
+            self._count.forget()
 
     def await_visible(self) -> Steps[None]:
-        """Return when all that was written and deleted here is seen."""
-        yield from writing.await_visible(
-            self._unseen, self._planes, self._anywhere, self._patience, self._index
-        )
+        """Return when all that was written and deleted here is seen, or what took its place."""
+        yield from visibility.await_visible(self._unseen, self._anywhere, self._patience, self._index)
         self._count.forget()

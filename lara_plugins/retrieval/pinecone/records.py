@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NotRequired, TypedDict, TypeVar
 
 from lara_plugins.errors import InvalidArgument, UnstorablePassages
 from lara_plugins.passages import Passage
 from lara_plugins.retrieval.encoders import SparseVector
-from lara_plugins.retrieval.pinecone.layouts import VERSION, Stored, stored, without_text
+from lara_plugins.retrieval.pinecone.layouts import WRITTEN, Stored, stored, without_text
 from lara_plugins.retrieval.records import checked_passage, each_storable
 
 MOST_RECORDS = 1000
@@ -29,7 +30,19 @@ MOST_NON_ZEROS = 1000
 NEARLY_NOTHING = 1e-7
 """Pinecone refuses a dense vector that is all zero; one so short changes no score by more."""
 
-Record = dict[str, object]
+STAMP_BYTES = len(f', "{WRITTEN}": {2**53}')
+"""What a stamp adds to a record."""
+
+T = TypeVar("T")
+
+
+class Record(TypedDict):
+    """A record as the SDK takes it."""
+
+    id: str
+    metadata: Stored
+    values: NotRequired[list[float]]
+    sparse_values: NotRequired[dict[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +51,6 @@ class Draft:
 
     passage: Passage
     metadata: Stored
-
-    @property
-    def version(self) -> str:
-        """Differs from that of any other content or encoder."""
-        return str(self.metadata[VERSION])
 
 
 def drafts(passages: Sequence[Passage], fingerprint: str) -> list[Draft]:
@@ -111,7 +119,7 @@ def requests(records: Sequence[Record]) -> Iterator[list[Record]]:
     request: list[Record] = []
     size = 0
     for record in records:
-        bytes_ = len(json.dumps(record)) + 2
+        bytes_ = len(json.dumps(record)) + STAMP_BYTES + 2
         if request and (len(request) == MOST_RECORDS or size + bytes_ > MOST_BYTES - ROOM):
             yield request
             request, size = [], 0
@@ -121,6 +129,16 @@ def requests(records: Sequence[Record]) -> Iterator[list[Record]]:
         yield request
 
 
+def stamped(records: Sequence[Record], stamp: int) -> list[Record]:
+    """The records of a request with the time at which it is sent."""
+    return [{**record, "metadata": {**record["metadata"], WRITTEN: stamp}} for record in records]
+
+
+def parts(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """The items, at most so many together."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
 def _drafted(passage: Passage, fingerprint: str) -> Draft:
     checked_passage(passage)
     if not passage.id.isascii() or len(passage.id) > MOST_ID_CHARACTERS:
@@ -128,7 +146,7 @@ def _drafted(passage: Passage, fingerprint: str) -> Draft:
             "passage.id", passage.id, f"Pinecone takes ids of 1 to {MOST_ID_CHARACTERS} ASCII characters"
         )
     metadata = stored(passage, fingerprint)
-    size = len(json.dumps(metadata, ensure_ascii=False).encode())
+    size = len(json.dumps(metadata, ensure_ascii=False).encode()) + STAMP_BYTES
     if size > MOST_METADATA_BYTES:
         raise InvalidArgument(
             f"passage {passage.id!r}",
