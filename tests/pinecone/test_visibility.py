@@ -316,3 +316,10 @@ async def test_a_write_that_fails_may_have_replaced_one_that_is_waited_for(site:
         await index.aupsert([MOON])
     await index.await_until_visible()
     assert (await site.seen())["1"] in ("river", "moon")
+
+
+async def test_a_count_from_before_a_write_is_not_kept(site: Site) -> None:
+    index = site.object()
+    async with during(site.hold("/describe_index_stats", done=True), index.acount()):
+        await index.aupsert([RIVER])
+    assert await index.acount() == 1

@@ -24,21 +24,24 @@ class Count:
         self._good_for = good_for
         self._lock = threading.Lock()
         self._known: tuple[int, float] | None = None
+        self._changes = 0
 
     def forget(self) -> None:
         """Ask anew next time, since records were written or deleted."""
         with self._lock:
             self._known = None
+            self._changes += 1
 
     def steps(self) -> Steps[int]:
         """The number, asked for where it is not known."""
         with self._lock:
-            known = self._known
+            known, changes = self._known, self._changes
         if known is not None and time.monotonic() < known[1]:
             return known[0]
         (stats,) = yield from ask(Call("dense", "describe_index_stats", {}))
         summaries = [stats.namespaces[name] for name in self._names if name in stats.namespaces]
         number = sum(int(summary.vector_count) for summary in summaries)
         with self._lock:
-            self._known = (number, time.monotonic() + self._good_for)
+            if changes == self._changes:  # else the number may be from before a write
+                self._known = (number, time.monotonic() + self._good_for)
         return number
