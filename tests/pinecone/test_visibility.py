@@ -138,6 +138,9 @@ async def test_a_record_without_a_time_is_older_than_any(site: Site) -> None:
     assert await site.seen() == {"1": "river", "2": "sun"}
     site.lag(3)
     await index.aupsert([MOON])
+    await index.await_until_visible()
+    assert await site.seen() == {"1": "moon", "2": "sun"}
+    site.lag(9)
     await index.adelete_source("b")
     await index.await_until_visible()
     assert await site.seen() == {"1": "moon"}
@@ -235,7 +238,7 @@ async def test_what_is_written_after_a_deletion_is_waited_for(site: Site) -> Non
     async with during(site.hold("/vectors/upsert", done=True), index.aupsert([RIVER])):
         await index.adelete_source("a")
         site.lag(NEVER)
-        await index.aupsert([Passage("2", "sun", source="a")])
+        await index.aupsert([MOON])
     with pytest.raises(NotYetVisible, match=f"{1 if site.sparse_name is None else 2} writes"):
         await index.await_until_visible()
 
@@ -272,6 +275,29 @@ async def test_words_that_come_and_go_at_a_time_are_not_waited_for_in_vain(
         await index.aupsert([Passage("1", texts[1], source="a")])
         await index.await_until_visible()
     await index.await_until_visible()
+
+
+async def test_words_that_go_while_they_are_waited_for_are_not_waited_for_in_vain(site: Site) -> None:
+    if site.sparse_name is None:
+        pytest.skip("there is one index")
+    index = site.object()
+    site.lag(2)
+    await index.aupsert([RIVER])
+    held = Held("/vectors/fetch")
+    site.server.indexes["words"].held.append(held)
+    async with during(held, index.await_until_visible()):
+        await index.aupsert([Passage("1", "!?", source="a")])
+
+
+async def test_of_two_deletions_at_a_time_the_later_one_is_waited_for(site: Site) -> None:
+    index = site.object(visible_within=0.01)
+    await index.aupsert([RIVER])
+    async with during(site.hold("/vectors/delete", done=True), index.adelete_source("a")):
+        await index.aupsert([MOON])
+        site.lag(NEVER)
+        await index.adelete_source("a")
+    with pytest.raises(NotYetVisible, match="1 writes"):
+        await index.await_until_visible()
 
 
 async def test_a_wait_is_not_cut_short_by_one_that_was_given_up(site: Site) -> None:
