@@ -56,7 +56,7 @@ def call_within(seconds: float, call: Callable[[], T], callee: object = None) ->
         callee: whose call it is; calls that are left running are counted by callee.
 
     Raises:
-        DeadlinePassed: the call takes longer.
+        DeadlinePassed: the call takes longer, or has failed by then.
         TooManyAbandonedCalls: too many earlier ones are still running.
     """
     if seconds == math.inf:
@@ -65,7 +65,8 @@ def call_within(seconds: float, call: Callable[[], T], callee: object = None) ->
     def once() -> Iterator[T]:
         yield call()
 
-    [value] = iterate_within(lambda: seconds, once, callee)
+    until = time.monotonic() + seconds
+    [value] = iterate_within(lambda: until - time.monotonic(), once, callee)
     return value
 
 
@@ -73,19 +74,23 @@ async def acall_within(seconds: float, call: Awaitable[T]) -> T:
     """Await a call, and cancel it after ``seconds``, which may be infinite.
 
     Raises:
-        DeadlinePassed: the call takes longer.
+        DeadlinePassed: the call takes longer, or has failed by then.
     """
     if seconds == math.inf:
         return await call
-    # The timeout's own flag tells our deadline from a TimeoutError of the LLM's client.
-    timeout = asyncio.timeout(max(0.0, seconds))
+    now = asyncio.get_running_loop().time
+    until = now() + max(0.0, seconds)
+    timeout = asyncio.timeout_at(until)
     try:
         async with timeout:
             return await call
-    except TimeoutError:
-        if not timeout.expired():
-            raise
-        raise DeadlinePassed from None
+    except StopAsyncIteration:
+        raise  # a stream has come to its end
+    except Exception as error:
+        # Before the deadline a TimeoutError is the LLM's client's own.
+        if timeout.expired() or _is_late(error, until - now()):
+            raise DeadlinePassed from error
+        raise
 
 
 def call_all_within(
@@ -99,7 +104,7 @@ def call_all_within(
         callee: whose calls they are; calls that are left running are counted by callee.
 
     Returns:
-        Each call's result in a tuple of one, or None where it takes longer.
+        Each call's result in a tuple of one, or None where it takes longer, or has failed by then.
 
     Raises:
         TooManyAbandonedCalls: too many earlier ones are still running.
@@ -129,9 +134,10 @@ def call_all_within(
             left = None if seconds == math.inf else max(0.0, until - time.monotonic())
             place, item = ended.get(timeout=left)
             running.discard(place)
-            if isinstance(item, _Raised):
+            if isinstance(item, _Item):
+                results[place] = (item.value,)
+            elif not _is_late(item.error, until - time.monotonic()):
                 raise item.error
-            results[place] = (item.value,)
     except queue.Empty:
         pass  # what is still running is given up
     finally:
@@ -151,7 +157,7 @@ def iterate_within(
         callee: whose call it is; calls that are left running are counted by callee.
 
     Raises:
-        DeadlinePassed: the next item takes longer.
+        DeadlinePassed: the next item takes longer, or the iteration has failed by then.
         TooManyAbandonedCalls: too many earlier ones are still running.
     """
     if seconds_left() == math.inf:
@@ -181,6 +187,8 @@ def iterate_within(
             if isinstance(item, _End):
                 return
             if isinstance(item, _Raised):
+                if _is_late(item.error, seconds_left()):
+                    raise DeadlinePassed from item.error
                 raise item.error
             yield item.value
     except queue.Empty:
@@ -191,6 +199,16 @@ def iterate_within(
         raise
     finally:
         given_up.set()
+
+
+def _is_late(error: BaseException, left: float) -> bool:
+    """Whether a call has failed because of the deadline, or too late for anybody to care."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, DeadlinePassed):
+            return True  # a client may have wrapped it
+        cause = cause.__cause__
+    return left <= 0.0
 
 
 def _abandon(thread: threading.Thread, callee: object) -> None:
@@ -206,5 +224,5 @@ def _check_abandoned(callee: object) -> None:
     if len(running) >= MOST_ABANDONED:
         raise TooManyAbandonedCalls(
             f"{len(running)} calls that outlived their deadline are still running: "
-            "give the LLM client a timeout of its own and no retries (max_retries=0), or afford more time"
+            "give the LLM client a timeout of its own, or afford more time"
         )

@@ -212,16 +212,11 @@ async def _apieces(streamed: _Streamed, model: LanguageModel) -> AsyncGenerator[
     pieces = model.astream(streamed.ask)
     try:
         while True:
-            limit = streamed.limit()
-            timeout = asyncio.timeout(None if limit == math.inf else max(0.0, limit))
             try:
-                async with timeout:
-                    said = await anext(pieces)
+                said = await acall_within(streamed.limit(), anext(pieces))
             except StopAsyncIteration:
                 return
-            except TimeoutError:
-                if not timeout.expired():
-                    raise
+            except DeadlinePassed:
                 streamed.expired = True
                 return
             for text in streamed.take(said):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import json
 import math
 import threading
@@ -11,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from lara_plugins import Answer, Ask, Passage, QueryClock, TooManyAbandonedCalls, Usage
+from lara_plugins import Answer, Ask, Passage, QueryClock, Usage
 from lara_plugins.answering import (
     Said,
     aanswer,
@@ -23,7 +22,6 @@ from lara_plugins.answering import (
     stream_answer,
 )
 from lara_plugins.answering.contract import StepReply
-from lara_plugins.answering.deadline import MOST_ABANDONED, DeadlinePassed, call_within, iterate_within
 from lara_plugins.answering.loop import Loop
 
 PASSAGES = [Passage(f"p{n}", f"Fact {n} is here.") for n in range(1, 8)]
@@ -241,45 +239,3 @@ async def test_closing_an_async_stream_closes_the_models() -> None:
     assert await anext(stream) == "It is"
     await stream.aclose()
     assert closed.is_set()
-
-
-def test_a_call_runs_in_a_copy_of_the_callers_context() -> None:
-    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
-    variable.set("set")
-    assert call_within(60.0, variable.get) == "set"
-    assert list(iterate_within(lambda: 60.0, lambda: iter([variable.get()]))) == ["set"]
-
-
-def test_calls_given_up_are_bounded_and_forgotten_when_they_end() -> None:
-    release = threading.Event()
-    started: list[threading.Thread] = []
-
-    def hang() -> None:
-        started.append(threading.current_thread())
-        release.wait()
-
-    for _ in range(MOST_ABANDONED):
-        with pytest.raises(DeadlinePassed):
-            call_within(0.01, hang)
-    with pytest.raises(TooManyAbandonedCalls, match="afford more time"):
-        call_within(60.0, lambda: None)
-    assert call_within(60.0, lambda: "another callee", object()) == "another callee"
-    assert all(thread.daemon for thread in started)
-    release.set()
-    for thread in started:
-        thread.join()
-    assert call_within(60.0, lambda: "again") == "again"
-
-
-def test_many_calls_in_time_are_never_counted_as_given_up() -> None:
-    results: list[int] = []
-
-    def work(start: int) -> None:
-        results.extend(call_within(60.0, lambda n=n: n) for n in range(start, start + 25))  # type: ignore[misc]
-
-    threads = [threading.Thread(target=work, args=(25 * n,)) for n in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(results) == list(range(500))
