@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import httpx
 import pytest
 from applications import WAYS, Framework
 from chat_server import Chat, ChatServer, Request
-from openai_replies import SOON, answering, hanging, in_turn
+from openai_replies import answering, hanging
 from towers import LISTING, LOOKUP, PASSAGES
 
 from lara_plugins import CalibratedLatency, Call, LatencyModel, Observation, PerChunkLatency, QueryClock
-from lara_plugins.answering.attempts import UntilDeadline
-from lara_plugins.answering.deadline import MOST_ABANDONED, DeadlinePassed
 
 each_way = pytest.mark.parametrize("way", WAYS)
 whole_ways = pytest.mark.parametrize("way", ["whole", "awhole"])
@@ -111,40 +108,6 @@ async def test_caps_reach_the_client(framework: Framework, way: str) -> None:
         server.requests.clear()
         await framework.refine(server).told(way, LOOKUP)
         assert caps() == [None]
-
-
-@pytest.mark.parametrize("way", ["whole", "stream"])
-async def test_calls_that_hang_end_with_the_deadline(framework: Framework, way: str) -> None:
-    """The client ends the abandoned call soon after the deadline, so that no thread is left to be counted."""
-    with hanging() as event, ChatServer(lambda request: Chat(withhold=event, silent=True)) as server:
-        application = framework.refine(server, timeout=600.0)
-        for _ in range(MOST_ABANDONED + 2):
-            with QueryClock(afford=0.3):
-                await application.told(way, LOOKUP)
-            assert application.facts("answer")["outcome"] == "out_of_time"
-
-
-@each_way
-async def test_the_clients_retries_within_the_deadline_stand(framework: Framework, way: str) -> None:
-    with ChatServer(in_turn(Chat(status=429, headers=SOON), answering)) as server:
-        application = framework.refine(server, max_retries=2)
-        with QueryClock(afford=60.0):
-            await application.told(way, LOOKUP)
-        assert application.facts("answer")["outcome"] == "complete"
-        assert len(server.requests) == 2
-
-
-def test_an_attempt_gets_what_is_left_and_none_begins_after_the_deadline() -> None:
-    now = 100.0
-    timeout = UntilDeadline(2.0, own=5.0, now=lambda: now)
-    assert httpx.Timeout(timeout).read == pytest.approx(2.1)
-    now = 101.5
-    assert httpx.Timeout(timeout).connect == pytest.approx(0.6)
-    assert httpx.Timeout(UntilDeadline(9.0, own=5.0, now=lambda: now)).read == 5.0
-    now = 102.2
-    with pytest.raises(DeadlinePassed):
-        httpx.Timeout(timeout)
-    assert repr(timeout) == repr(UntilDeadline(7.0)), "it is part of a cache's key"
 
 
 class SecondsInTurn(LatencyModel):

@@ -62,16 +62,6 @@ async def test_the_last_whole_answer_stands_at_the_deadline(framework: Framework
     assert application.facts("answer")["outcome"] == "stopped_early 1/3"
 
 
-@pytest.mark.parametrize("way", ["whole", "awhole"])
-async def test_the_clients_retries_do_not_outlive_the_deadline(framework: Framework, way: str) -> None:
-    with ChatServer(in_turn(Chat(status=429, headers={"Retry-After": "30"}))) as server:
-        application = framework.refine(server, max_retries=5)
-        with QueryClock(afford=0.5):
-            assert "the time ran out" in await application.told(way, LOOKUP)
-        assert len(server.requests) == 1
-    assert application.facts("answer")["outcome"] == "out_of_time"
-
-
 @both
 @each_stream
 async def test_a_deadline_amid_a_stream(framework: Framework, tools: bool, way: str) -> None:

@@ -8,20 +8,31 @@ from typing import Any
 import pytest
 from chat_server import Chat, ChatServer
 from langchain_application import as_documents, langchain_client
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeListLLM, FakeStreamingListLLM
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import ConfigurableField, Runnable, RunnableConfig
 from langchain_lara import QuestionShapeRouter, RefineInThrees
 from langchain_parts import Decisions, ToolCallingModel
 from openai_replies import ANSWER, EVIDENCE, STEP, UNCHANGED, WHOLE, answering, in_turn, prompt, typed
 from towers import LISTING, LOOKUP, PASSAGES
 
-from lara_plugins import InvalidArgument, Passage
+from lara_plugins import InvalidArgument, Passage, QueryClock
 
 GIVEN: Any = {"input": LOOKUP, "context": as_documents(PASSAGES[:3])}
 MANY: Any = {"input": LOOKUP, "context": as_documents(PASSAGES[:9])}
+
+
+class ModelStarts(BaseCallbackHandler):
+    """Counts the model's runs."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_chat_model_start(self, *given: object, **more: object) -> None:
+        self.count += 1
 
 
 def called(**arguments: object) -> AIMessage:
@@ -49,6 +60,30 @@ def test_what_the_user_has_bound_stays_bound() -> None:
             assert request["stop"] == ["END"]
             assert [tool["function"]["name"] for tool in request["tools"]] == ["refine_answer"]
             assert request["tool_choice"] == "required"
+
+
+def test_what_the_user_has_bound_or_configured_stays_under_a_deadline_and_the_model_as_it_was() -> None:
+    with ChatServer(answering) as server:
+        bare = langchain_client(server, tools=True, max_retries=3)
+        before = (bare.client, bare.root_client, bare.async_client, bare.root_async_client)
+        configurable = bare.configurable_fields(temperature=ConfigurableField("warmth"))
+        warm: RunnableConfig = {"configurable": {"warmth": 0.25}}
+        models: list[Runnable[Any, Any]] = [
+            bare.bind(stop=["END"], temperature=0.25).with_retry(stop_after_attempt=2),
+            configurable.with_config(warm).bind(stop=["END"]),
+            configurable.bind(stop=["END"]).with_config(warm),
+        ]
+        with QueryClock(60.0):
+            for model in models:
+                heard = ModelStarts()
+                assert RefineInThrees(model).invoke(GIVEN, {"callbacks": [heard]}) == ANSWER
+                assert heard.count == 1
+            assert RefineInThrees(configurable.bind(stop=["END"])).invoke(GIVEN, warm) == ANSWER
+        for request in server.requests:
+            assert (request["stop"], request["temperature"]) == (["END"], 0.25)
+            assert request["tool_choice"] == "required"
+        assert (bare.client, bare.root_client, bare.async_client, bare.root_async_client) == before
+        assert bare.root_client.max_retries == 3
 
 
 def test_a_model_that_brings_its_arguments_parsed_and_cannot_stream() -> None:

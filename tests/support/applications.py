@@ -78,6 +78,9 @@ class Framework(ABC):
     reports_usage: ClassVar[dict[str, Any]]
     """Settings of a client that asks for the tokens of a stream."""
 
+    http_clients: ClassVar[tuple[str, str]]
+    """Settings of a client that give it HTTP clients, the synchronous and the asynchronous one."""
+
     @abstractmethod
     def observe(
         self, server: ChatServer, latency: CalibratedLatency | None = None, **client: object

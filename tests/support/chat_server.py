@@ -1,8 +1,9 @@
 """A chat-completions server on loopback, for the real OpenAI clients to talk to.
 
 It speaks the protocol as far as the clients use it: whole replies and server-sent events, text
-and tool calls, usage, errors with their headers, malformed bodies, and replies that hang. What
-it answers is a function of the request. Nothing in it sleeps: whatever waits, waits for an event.
+and tool calls, usage, errors with their headers, malformed bodies, and replies that hang or trickle. What
+it answers is a function of the request. Nothing in it sleeps: whatever waits, waits for an event, and
+what trickles meanwhile does so until the event, too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ Request = dict[str, Any]
 
 CHUNK = "chat.completion.chunk"
 
+TRICKLE = 0.05
+"""Seconds between two bytes of a reply that trickles."""
+
 
 @dataclass(frozen=True)
 class Chat:
@@ -33,6 +37,8 @@ class Chat:
         withhold: a stream waits for it before its last delta of text or arguments, a whole reply
             and a silent stream before anything.
         silent: a stream sends nothing at all while it is withheld.
+        trickles: while it is withheld, bytes without meaning come now and then, after the headers: white
+            space before a whole reply, comments in a stream.
         status: HTTP status; anything but 200 is an error reply.
         headers: further headers.
         body: sent in place of everything else, as it is.
@@ -45,6 +51,7 @@ class Chat:
     pieces: int = 7
     withhold: threading.Event | None = None
     silent: bool = False
+    trickles: bool = False
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: str | None = None
@@ -90,8 +97,8 @@ class ChatServer(Loopback):
                     self.close_connection = True  # the client has given up, as some tests want
 
             def _whole(self, request: Request, chat: Chat) -> None:
-                if chat.withhold is not None:
-                    chat.withhold.wait()
+                if not chat.trickles:
+                    self._withhold(chat, b"")
                 body = chat.body
                 if body is None and chat.status != 200:
                     body = json.dumps(
@@ -101,30 +108,45 @@ class ChatServer(Loopback):
                     body = json.dumps(_completion(request, chat))
                 self.send_response(chat.status)
                 self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body.encode())))
+                if chat.trickles:
+                    self.send_header("Connection", "close")  # the body ends where the connection does
+                else:
+                    self.send_header("Content-Length", str(len(body.encode())))
                 for name, value in chat.headers.items():
                     self.send_header(name, value)
                 self.end_headers()
+                if chat.trickles:
+                    self._withhold(chat, b" ")
+                    self.close_connection = True
                 self.wfile.write(body.encode())
 
             def _stream(self, request: Request, chat: Chat) -> None:
-                if chat.silent and chat.withhold is not None:
-                    chat.withhold.wait()
+                if chat.silent and not chat.trickles:
+                    self._withhold(chat, b"")
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.send_header("Connection", "close")
                 self.end_headers()
+                if chat.silent and chat.trickles:
+                    self._withhold(chat, b":\n")
                 *deltas, last = _deltas(request, chat)
                 for delta in deltas:
                     self._send(_chunk(request, delta))
-                if chat.withhold is not None:
-                    chat.withhold.wait()
+                if not chat.silent:
+                    self._withhold(chat, b":\n")
                 self._send(_chunk(request, last))
                 self._send(_chunk(request, {}, "stop" if chat.arguments is None else "tool_calls"))
                 if (request.get("stream_options") or {}).get("include_usage"):
                     self._send({**_envelope(request, CHUNK), "choices": [], "usage": _usage(chat)})
                 self.wfile.write(b"data: [DONE]\n\n")
                 self.close_connection = True
+
+            def _withhold(self, chat: Chat, trickle: bytes) -> None:
+                """Wait as the reply says."""
+                if chat.withhold is None:
+                    return
+                while not chat.withhold.wait(TRICKLE if chat.trickles else None):
+                    self.wfile.write(trickle)
 
             def _send(self, chunk: dict[str, Any]) -> None:
                 self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())

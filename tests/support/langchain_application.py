@@ -90,6 +90,7 @@ class LangChain(Framework):
     """LangChain with ``ChatOpenAI``."""
 
     reports_usage: ClassVar = {"stream_usage": True}
+    http_clients: ClassVar = ("http_client", "http_async_client")
 
     def observe(
         self, server: ChatServer, latency: CalibratedLatency | None = None, **client: object

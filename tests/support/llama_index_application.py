@@ -88,6 +88,7 @@ class LlamaIndex(Framework):
     """LlamaIndex with ``OpenAILike``."""
 
     reports_usage: ClassVar = {"additional_kwargs": {"stream_options": {"include_usage": True}}}
+    http_clients: ClassVar = ("http_client", "async_http_client")
 
     def observe(
         self, server: ChatServer, latency: CalibratedLatency | None = None, **client: object

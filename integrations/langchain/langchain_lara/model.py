@@ -27,7 +27,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from langchain_lara.events import DRAFT
 from langchain_lara.latency import given_up
-from langchain_lara.limits import Model, bare_model, limits_of_call
+from langchain_lara.limits import Model, bare_model, in_time, limits_of_call
 from lara_plugins import Ask, InvalidArgument, Said, Usage
 from lara_plugins.answering import (
     TOOL_NAMES,
@@ -146,11 +146,11 @@ class LangChainModel:
     def _call(self, ask: Ask) -> _Call:
         parts = prompt_parts(ask)
         messages = self._filled(self.refine_prompt if parts.existing_answer else self.prompt, parts)
-        bare = bare_model(self.llm, self.config)
-        with_tool = _with_contract(self.llm, bare, ask.reply)
+        bare, llm = bare_model(self.llm, self.config), in_time(self.llm, self.config, ask.timeout)
+        with_tool = _with_contract(llm, bare, ask.reply)
         suffix = prompt_suffix(ask, as_tool=with_tool is not None)
         limits = limits_of_call(ask, self.llm, bare)
-        return _Call(with_tool or self.llm, _followed_by(suffix, messages), limits)
+        return _Call(with_tool or llm, _followed_by(suffix, messages), limits)
 
     def _filled(self, prompt: BasePromptTemplate[object], parts: PromptParts) -> list[BaseMessage]:
         variables = {

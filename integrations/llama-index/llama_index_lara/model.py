@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from llama_index.core.base.llms.types import (
     ChatMessage,
@@ -30,8 +28,8 @@ from lara_plugins.answering import (
     prompt_suffix,
     raw_reply,
 )
-from lara_plugins.answering.attempts import UntilDeadline
 from lara_plugins.budget import prompt_reader
+from llama_index_lara.limits import in_time, in_time_async, limits_of_call
 from llama_index_lara.replies import tool_calls, usage_of
 
 
@@ -57,28 +55,28 @@ class LlamaIndexModel:
         return self.llm
 
     def ask(self, ask: Ask) -> Said:
-        limits = self._limits(ask)
-        if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
+        llm, limits = in_time(self.llm, ask.timeout), limits_of_call(ask, self.llm)
+        if isinstance(llm, FunctionCallingLLM) and llm.metadata.is_function_calling_model:
             return _said_in_chat(
-                self.llm.chat_with_tools(
+                llm.chat_with_tools(
                     [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True, **limits
                 )
             )
-        if self.llm.metadata.is_chat_model:
-            return _said_in_chat(self.llm.chat(self._messages(ask), **limits))
-        return _said_in_completion(self.llm.complete(self._prompt(ask), formatted=True, **limits))
+        if llm.metadata.is_chat_model:
+            return _said_in_chat(llm.chat(self._messages(ask), **limits))
+        return _said_in_completion(llm.complete(self._prompt(ask), formatted=True, **limits))
 
     async def aask(self, ask: Ask) -> Said:
-        limits = self._limits(ask)
-        if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
+        llm, limits = in_time_async(self.llm, ask.timeout), limits_of_call(ask, self.llm)
+        if isinstance(llm, FunctionCallingLLM) and llm.metadata.is_function_calling_model:
             return _said_in_chat(
-                await self.llm.achat_with_tools(
+                await llm.achat_with_tools(
                     [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True, **limits
                 )
             )
-        if self.llm.metadata.is_chat_model:
-            return _said_in_chat(await self.llm.achat(self._messages(ask), **limits))
-        return _said_in_completion(await self.llm.acomplete(self._prompt(ask), formatted=True, **limits))
+        if llm.metadata.is_chat_model:
+            return _said_in_chat(await llm.achat(self._messages(ask), **limits))
+        return _said_in_completion(await llm.acomplete(self._prompt(ask), formatted=True, **limits))
 
     def stream(self, ask: Ask) -> Iterator[Said]:
         pieces = _Pieces()
@@ -101,38 +99,24 @@ class LlamaIndexModel:
         yield pieces.rest()
 
     def _stream(self, ask: Ask) -> Iterator[ChatResponse | CompletionResponse]:
-        limits = self._limits(ask)
-        if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
-            return self.llm.stream_chat_with_tools(
+        llm, limits = in_time(self.llm, ask.timeout), limits_of_call(ask, self.llm)
+        if isinstance(llm, FunctionCallingLLM) and llm.metadata.is_function_calling_model:
+            return llm.stream_chat_with_tools(
                 [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True, **limits
             )
-        if self.llm.metadata.is_chat_model:
-            return self.llm.stream_chat(self._messages(ask), **limits)
-        return self.llm.stream_complete(self._prompt(ask), formatted=True, **limits)
+        if llm.metadata.is_chat_model:
+            return llm.stream_chat(self._messages(ask), **limits)
+        return llm.stream_complete(self._prompt(ask), formatted=True, **limits)
 
     async def _astream(self, ask: Ask) -> AsyncIterator[ChatResponse | CompletionResponse]:
-        limits = self._limits(ask)
-        if isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model:
-            return await self.llm.astream_chat_with_tools(
+        llm, limits = in_time_async(self.llm, ask.timeout), limits_of_call(ask, self.llm)
+        if isinstance(llm, FunctionCallingLLM) and llm.metadata.is_function_calling_model:
+            return await llm.astream_chat_with_tools(
                 [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True, **limits
             )
-        if self.llm.metadata.is_chat_model:
-            return await self.llm.astream_chat(self._messages(ask), **limits)
-        return await self.llm.astream_complete(self._prompt(ask), formatted=True, **limits)
-
-    def _limits(self, ask: Ask) -> dict[str, Any]:
-        """What the LLM takes of the ask's limits for this one call; what it does not take is left out.
-
-        The clients of OpenAI's protocol take both, the timeout before every attempt. Other LLMs take the
-        cap where they have a setting of that name.
-        """
-        fields, limits = type(self.llm).model_fields, dict[str, Any]()
-        if ask.max_output_tokens is not None and "max_tokens" in fields:
-            own = getattr(self.llm, "max_tokens", None)
-            limits["max_tokens"] = min(ask.max_output_tokens, own or ask.max_output_tokens)
-        if math.isfinite(ask.timeout) and {"timeout", "reuse_client"} <= fields.keys():
-            limits["timeout"] = UntilDeadline(ask.timeout, getattr(self.llm, "timeout", None))
-        return limits
+        if llm.metadata.is_chat_model:
+            return await llm.astream_chat(self._messages(ask), **limits)
+        return await llm.astream_complete(self._prompt(ask), formatted=True, **limits)
 
     def fits(self, question: str) -> Fits:
         """Whether passages fit one prompt about a question, by a conservative count of tokens."""
