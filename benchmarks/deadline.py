@@ -2,11 +2,11 @@
 
     PYTHONPATH=.:integrations/llama-index:integrations/langchain:tests/support python benchmarks/deadline.py
 
-200 queries each, sync (8 at once) and async. Of the calls, an eighth hangs before its first byte, an
-eighth amid its reply, and one in sixteen answers 429 with a Retry-After beyond the deadline; the
-others answer at once. A query is timed from its start to its answer, or to the typed error that says
-that eight calls of its LLM are hanging already. Threads are counted while the server still lives:
-those that serve a connection which the client keeps open for its next call are told apart.
+200 queries each, sync (8 at once) and async. Of the calls, an eighth hangs, an eighth trickles on past
+the deadline, and one in sixteen answers 429 with a Retry-After beyond it; the others answer at once. A
+query is timed from its start to its answer, or to its error. Threads of calls and connections are
+counted a second after the server lets go of what hangs, while it lives: a connection that the client
+keeps idle for its next call is told apart.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from llama_index.core.llms import ChatMessage
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index_application import llama_index_client
 from llama_index_lara import RefineInThrees as RefineNodesInThrees
+from open_connections import CountedClients
 from openai import APIError
 from openai_replies import answering
 
@@ -60,8 +61,15 @@ class Asks(Protocol):
 class LlamaIndex:
     """The synthesizer over ``OpenAILike``."""
 
-    def __init__(self, server: ChatServer, retries: int) -> None:
-        self._llm = llama_index_client(server, tools=True, max_retries=retries, timeout=60.0)
+    def __init__(self, server: ChatServer, clients: CountedClients, retries: int) -> None:
+        self._llm = llama_index_client(
+            server,
+            tools=True,
+            max_retries=retries,
+            timeout=60.0,
+            http_client=clients.http,
+            async_http_client=clients.async_http,
+        )
         self._refine = RefineNodesInThrees(self._llm, latency=0.001)
         self._nodes = [NodeWithScore(node=TextNode(id_=TOWER.id, text=TOWER.text))]
 
@@ -86,8 +94,15 @@ class LlamaIndex:
 class LangChain:
     """The runnable over ``ChatOpenAI``."""
 
-    def __init__(self, server: ChatServer, retries: int) -> None:
-        self._llm = langchain_client(server, tools=True, max_retries=retries, timeout=60.0)
+    def __init__(self, server: ChatServer, clients: CountedClients, retries: int) -> None:
+        self._llm = langchain_client(
+            server,
+            tools=True,
+            max_retries=retries,
+            timeout=60.0,
+            http_client=clients.http,
+            http_async_client=clients.async_http,
+        )
         self._refine = RefineInThrees(self._llm, latency=0.001)
         self._given = {"input": QUESTION, "context": as_documents([TOWER])}
 
@@ -112,7 +127,10 @@ class LangChain:
         await self._llm.ainvoke(HELLO)
 
 
-FRAMEWORKS: dict[str, Callable[[ChatServer, int], Asks]] = {"llama-index": LlamaIndex, "langchain": LangChain}
+FRAMEWORKS: dict[str, Callable[[ChatServer, CountedClients, int], Asks]] = {
+    "llama-index": LlamaIndex,
+    "langchain": LangChain,
+}
 
 
 def responding(event: threading.Event) -> Callable[[Request], Chat]:
@@ -125,9 +143,9 @@ def responding(event: threading.Event) -> Callable[[Request], Chat]:
         number = next(numbers) % 16
         whole = answering(request)
         if number in {1, 9}:
-            return Chat(**{**vars(whole), "withhold": event, "silent": True})
-        if number in {5, 13}:
             return Chat(**{**vars(whole), "withhold": event})
+        if number in {5, 13}:
+            return Chat(**{**vars(whole), "withhold": event, "trickles": True})
         if number == 3:
             return Chat(status=429, headers={"Retry-After": "30"})
         return whole
@@ -140,33 +158,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--afford", type=float, default=1.0)
-    parser.add_argument("--retries", type=int, default=0, help="of the client, for each call")
+    parser.add_argument("--retries", type=int, default=2, help="of the client, for each call")
     arguments = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {arguments.retries} retries of the client")
     for framework, make in FRAMEWORKS.items():
         for name, run in (("sync, 8 at once", _sync), ("async, 8 at once", _async)):
-            event, before = threading.Event(), set(threading.enumerate())
+            event, clients = threading.Event(), CountedClients()
             with ChatServer(responding(event)) as server:
                 ended: Counter[str] = Counter()
-                asks = make(server, arguments.retries)
+                asks = make(server, clients, arguments.retries)
                 seconds = run(asks, arguments.queries, arguments.afford, ended)
                 event.set()
                 time.sleep(1.0)
-                left = Counter(_kind(one) for one in set(threading.enumerate()) - before)
+                threads = sum(one.name == "lara-call" for one in threading.enumerate())
             late = [one - arguments.afford for one in seconds]
             kept = sum(one <= 0.1 for one in late) / len(late)
             print(
                 f"{framework}, {name}: {kept:.1%} of {len(late)} return within 100 ms of the deadline, "
                 f"the latest {1000 * max(late):.0f} ms after it, the median query "
                 f"{1000 * median(seconds):.0f} ms; {dict(ended.most_common())}; "
-                f"a second after the server let go: {dict(left)}"
+                f"a second after the server let go: {threads} threads of calls, "
+                f"{clients.in_use()} connections in use, {clients.idle()} idle"
             )
-
-
-def _kind(thread: threading.Thread) -> str:
-    if "process_request_thread" in thread.name:
-        return "connections kept open by the client"
-    return "the server itself" if "serve_forever" in thread.name else thread.name
 
 
 def _sync(asks: Asks, queries: int, afford: float, ended: Counter[str]) -> list[float]:
