@@ -184,3 +184,20 @@ async def test_the_http_client_stays_in_use_with_all_it_adds(framework: Framewor
     for name, value in unbounded.headers.items():
         assert name in different or bounded.headers[name] == value
     assert bounded.headers["X-Tenant"] == "towers"
+
+
+@each_way
+async def test_both_generations_of_httpx_are_bounded(framework: Framework, way: str) -> None:
+    httpx2 = pytest.importorskip("httpx2")
+    replies = in_turn(
+        Chat(status=503, headers=SOON),
+        answering,
+        lambda request: typed(request, wanted(request), withhold=event, silent=True, trickles=True),
+    )
+    sync, asynchronous = framework.http_clients
+    async with httpx2.AsyncClient() as async_http:
+        with httpx2.Client() as http, hanging() as event, ChatServer(replies) as server:
+            application = framework.refine(server, max_retries=1, **{sync: http, asynchronous: async_http})
+            assert await outcome(application, way, afford=60.0) == "complete"
+            for _ in range(MOST_ABANDONED + 2):
+                assert await outcome(application, way, afford=0.3) == "out_of_time"

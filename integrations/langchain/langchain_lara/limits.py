@@ -14,6 +14,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from pydantic import BaseModel
 
 from lara_plugins import Ask, InvalidArgument
+from lara_plugins.answering.openai_client import until_deadline
 
 Model: TypeAlias = Runnable[list[BaseMessage], BaseMessage | str]
 
@@ -75,8 +76,6 @@ def _with_bounded_clients(bare: Model, seconds: float) -> Model:
     clients = {"client": "root_client", "async_client": "root_async_client"}
     if not isinstance(bare, BaseModel) or not _fields(bare) >= {*clients, *clients.values()}:
         return bare
-    from lara_plugins.answering.attempts import until_deadline  # noqa: PLC0415 - such a client has httpx
-
     bounded = dict[str, Any]()
     for calls, root in clients.items():
         if (client := getattr(bare, root)) is not None:

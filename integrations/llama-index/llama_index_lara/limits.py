@@ -8,7 +8,7 @@ from typing import Any
 from llama_index.core.llms import LLM
 
 from lara_plugins import Ask
-from lara_plugins.answering.attempts import OpenAIClient, until_deadline
+from lara_plugins.answering.openai_client import OpenAIClient, until_deadline
 
 
 def limits_of_call(ask: Ask, llm: LLM) -> dict[str, Any]:
