@@ -102,9 +102,12 @@ async def test_caps_reach_the_client(framework: Framework, way: str) -> None:
         assert len(caps()) == 2
         assert all(cap is not None and cap > 50 for cap in caps())
         server.requests.clear()
-        with QueryClock(afford=60.0):
-            await framework.refine(server, latency=taught(), max_tokens=77).told(way, LOOKUP)
-        assert caps() == [77]
+        for own, expected in ((77, range(77, 78)), (1_500, range(78, 1_500))):
+            server.requests.clear()
+            with QueryClock(afford=60.0):
+                await framework.refine(server, latency=taught(5.0), max_tokens=own).told(way, LOOKUP)
+            assert caps()
+            assert all(cap in expected for cap in caps())
         server.requests.clear()
         await framework.refine(server).told(way, LOOKUP)
         assert caps() == [None]

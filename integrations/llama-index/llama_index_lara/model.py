@@ -55,7 +55,7 @@ class LlamaIndexModel:
         return self.llm
 
     def ask(self, ask: Ask) -> Said:
-        llm, limits = in_time(self.llm, ask.timeout), limits_of_call(ask, self.llm)
+        llm, limits = in_time(self.llm, ask), limits_of_call(ask, self.llm)
         if isinstance(llm, FunctionCallingLLM) and llm.metadata.is_function_calling_model:
             return _said_in_chat(
                 llm.chat_with_tools(
@@ -67,7 +67,7 @@ class LlamaIndexModel:
         return _said_in_completion(llm.complete(self._prompt(ask), formatted=True, **limits))
 
     async def aask(self, ask: Ask) -> Said:
-        llm, limits = in_time_async(self.llm, ask.timeout), limits_of_call(ask, self.llm)
+        llm, limits = in_time_async(self.llm, ask), limits_of_call(ask, self.llm)
         if isinstance(llm, FunctionCallingLLM) and llm.metadata.is_function_calling_model:
             return _said_in_chat(
                 await llm.achat_with_tools(
@@ -99,7 +99,7 @@ class LlamaIndexModel:
         yield pieces.rest()
 
     def _stream(self, ask: Ask) -> Iterator[ChatResponse | CompletionResponse]:
-        llm, limits = in_time(self.llm, ask.timeout), limits_of_call(ask, self.llm)
+        llm, limits = in_time(self.llm, ask), limits_of_call(ask, self.llm)
         if isinstance(llm, FunctionCallingLLM) and llm.metadata.is_function_calling_model:
             return llm.stream_chat_with_tools(
                 [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True, **limits
@@ -109,7 +109,7 @@ class LlamaIndexModel:
         return llm.stream_complete(self._prompt(ask), formatted=True, **limits)
 
     async def _astream(self, ask: Ask) -> AsyncIterator[ChatResponse | CompletionResponse]:
-        llm, limits = in_time_async(self.llm, ask.timeout), limits_of_call(ask, self.llm)
+        llm, limits = in_time_async(self.llm, ask), limits_of_call(ask, self.llm)
         if isinstance(llm, FunctionCallingLLM) and llm.metadata.is_function_calling_model:
             return await llm.astream_chat_with_tools(
                 [_tool(ask.reply)], chat_history=self._messages(ask), tool_required=True, **limits
