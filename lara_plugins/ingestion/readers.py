@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import BinaryIO, TypeGuard
 
+from lara_plugins.arguments import is_utf8
 from lara_plugins.errors import IngestError, MissingExtra
 from lara_plugins.ingestion.cleaning import Removed, clean, without_repeated_lines
 from lara_plugins.passages import MetadataValue
@@ -188,7 +189,7 @@ def _record(fields: object, place: str) -> Part:
 
 
 def storable(metadata: Mapping[str, object], without: Collection[str] = ()) -> dict[str, MetadataValue]:
-    """What of some metadata every index can store: strings, numbers, true or false, lists of strings.
+    """What of some metadata every index can store: UTF-8 strings, numbers, true or false, lists of strings.
 
     Keys that begin with "lara_" or "$" are left out: indexes and their filters have them for themselves.
 
@@ -200,6 +201,7 @@ def storable(metadata: Mapping[str, object], without: Collection[str] = ()) -> d
         name: value
         for name, value in metadata.items()
         if isinstance(name, str)
+        and is_utf8(name)
         and name not in without
         and not name.startswith((RESERVED, "$"))
         and _is_storable(value)
@@ -210,8 +212,10 @@ def _is_storable(value: object) -> TypeGuard[MetadataValue]:
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, list):
-        return all(isinstance(item, str) for item in value)
-    return isinstance(value, str | bool) or (isinstance(value, int) and abs(value) < 2**63)
+        return all(isinstance(item, str) and is_utf8(item) for item in value)
+    if isinstance(value, str):
+        return is_utf8(value)
+    return isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**63)
 
 
 def _read_pdf(path: PurePosixPath, file: BinaryIO) -> Document:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from lara_plugins.arguments import is_utf8
 from lara_plugins.errors import IngestError, MissingExtra
 
 if TYPE_CHECKING:
@@ -80,11 +81,7 @@ class LocalPlace:
 
     def sources(self, excluded: Collection[str], skip: Skip) -> Iterator[Source]:
         for path in self._files(excluded, skip):
-            try:
-                str(path).encode()
-            except UnicodeEncodeError:
-                skip(path, "has a name, or lies in a folder with a name, that is not UTF-8: rename it")
-            else:
+            if _is_named(path, skip):
                 yield Source(str(path), partial(_opened, path))
 
     def holds(self, name: str) -> bool:
@@ -118,6 +115,14 @@ class LocalPlace:
                     skip(path, "is no regular file, or a link to nothing")
 
 
+def _is_named(path: str | Path, skip: Skip) -> bool:
+    """Whether a name can be stored as the source of passages."""
+    if is_utf8(str(path)):
+        return True
+    skip(path, "has a name, or lies in a folder with a name, that is not UTF-8: rename it")
+    return False
+
+
 def _opened(path: Path) -> BinaryIO:
     return path.open("rb")
 
@@ -132,7 +137,7 @@ class RemotePlace:
     def sources(self, excluded: Collection[str], skip: Skip) -> Iterator[Source]:
         for path in sorted(self.system.find(self.root)):
             below = path.removeprefix(self.root).split("/")
-            if not any(name.startswith(".") for name in below):
+            if not any(name.startswith(".") for name in below) and _is_named(path, skip):
                 yield Source(self._url(path), partial(self.system.open, path, "rb"))
 
     def holds(self, name: str) -> bool:

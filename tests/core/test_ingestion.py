@@ -119,6 +119,8 @@ def test_names_that_are_not_utf_8_are_skipped_with_a_reason(folder: Path, index:
         pytest.skip("the file system takes no such name")
     (folder / strange / "inside.txt").write_text("inside")
     (folder / f"{strange}.txt").write_text("a file")
+    by_url = ingest([f"file://{folder}"], index)
+    assert sum("not UTF-8" in reason for _, reason in by_url.skipped) == 2
     (folder / "link.txt").symlink_to(folder / f"{strange}.txt")
     (folder / f"{strange}.link").symlink_to(folder / "nowhere")
     (folder / f"{strange}.loop").symlink_to(folder)

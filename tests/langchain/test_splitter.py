@@ -126,3 +126,9 @@ def test_a_model_places_each_piece_in_its_document() -> None:
         "Limits > Rows\nOf rows.",
     ]
     assert passages_of(pieces)[0].content.startswith("Limits > Columns\nOf columns.\nA table")
+
+
+def test_metadata_that_no_index_can_store_is_left_out() -> None:
+    metadata = {"\ud83d": "x", "title": "half \ud83d", "tags": ["\ud83d"], "nan": float("nan"), "page": 3}
+    [passage] = passages_of([Document(page_content="One.", id="1", metadata=metadata)])
+    assert passage.metadata == {"page": 3}

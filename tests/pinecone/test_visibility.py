@@ -349,3 +349,11 @@ async def test_a_count_from_before_a_write_is_not_kept(site: Site) -> None:
     async with during(site.hold("/describe_index_stats", done=True), index.acount()):
         await index.aupsert([RIVER])
     assert await index.acount() == 1
+
+
+def test_an_empty_namespace_is_counted_again(site: Site) -> None:
+    reading, writing = site.object(), site.object()
+    assert reading.count() == 0
+    writing.upsert([RIVER])
+    writing.wait_until_visible()
+    assert reading.count() == 1

@@ -42,6 +42,7 @@ class Count:
         summaries = [stats.namespaces[name] for name in self._names if name in stats.namespaces]
         number = sum(int(summary.vector_count) for summary in summaries)
         with self._lock:
-            if changes == self._changes:  # else the number may be from before a write
+            # After a write the number may be from before it; an empty namespace is about to be filled.
+            if number and changes == self._changes:
                 self._known = (number, time.monotonic() + self._good_for)
         return number

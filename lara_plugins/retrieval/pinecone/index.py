@@ -256,7 +256,8 @@ class PineconeIndex:
         as ``patience`` says, and those that went through are not.
 
         Raises:
-            InvalidArgument: a passage cannot be stored; nothing is written then.
+            InvalidArgument: a passage has no id; nothing is written then.
+            UnstorablePassages: passages cannot be stored; it names all of them, and nothing is written.
             PartialUpsert: a batch failed for good; ``unwritten`` holds the ids of what is not written.
         """
         self._planes.run(self._there.upsert(self._encoded(passages)))
