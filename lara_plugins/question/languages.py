@@ -19,12 +19,6 @@ _MARKER, _CONTENT = 2, 1
 _FIRST_WORD = 3
 """How many times the first word counts: names and titles in another language stand further back."""
 
-_LETTERS = {"de": frozenset("äöüß"), "es": frozenset("ñ¿¡"), "fr": frozenset("àâçèêëîïôùûœ")}
-"""Letters that tell a language where no word does."""
-_TELLING = {"¿": "es", "¡": "es"}
-"""Signs that only one language has."""
-_SHORTEST_ENDING = 4
-
 _WORD = re.compile(r"[^\W\d_]+")
 _SCRIPTS = (
     ("latin", re.compile(r"[A-Za-z\u00c0-\u024f]")),
@@ -57,19 +51,6 @@ class LanguageDetector:
             self._count(markers, language, _MARKER)
         for lexicon in lexicons:
             self._count(lexicon.content_words - lexicon.markers, lexicon.language, _CONTENT)
-        # An ending that is a word of another language too would tell nothing.
-        self._endings = {
-            lexicon.language: tuple(
-                ending
-                for ending in sorted(lexicon.endings)
-                if len(ending) >= _SHORTEST_ENDING and ending not in self._votes_of
-            )
-            for lexicon in lexicons
-        }
-        for lexicon in lexicons:
-            self._count(
-                lexicon.group_words - lexicon.content_words - lexicon.markers, lexicon.language, _CONTENT
-            )
 
     def detect(self, text: str) -> str:
         """The language of ``text``: ISO 639-1 code of one of the lexicons, or "und"."""
@@ -94,10 +75,7 @@ class LanguageDetector:
         return language if language in self._languages else UNSUPPORTED
 
     def _by_markers(self, text: str) -> str:
-        for sign, language in _TELLING.items():
-            if sign in text:
-                return self._if_supported(language)
-        votes = self._votes(text) or self._hints(text)
+        votes = self._votes(text)
         best = max(votes.values(), default=0)
         winners = [language for language in self._languages if votes.get(language, 0) == best]
         if not winners or (best == 0 and "en" not in winners):
@@ -112,17 +90,6 @@ class LanguageDetector:
                 votes[language] = votes.get(language, 0) + times * count
             times = 1
         return votes
-
-    def _hints(self, text: str) -> dict[str, int]:
-        """Where no word is known: words that end as a language's compounds do, or its own letters."""
-        words = _WORD.findall(fold(text))
-        letters = frozenset(text.lower())
-        hints = {
-            language: sum(word.endswith(endings) for word in words)
-            + (not letters.isdisjoint(_LETTERS.get(language, "")))
-            for language, endings in self._endings.items()
-        }
-        return {language: count for language, count in hints.items() if count}
 
 
 @cache

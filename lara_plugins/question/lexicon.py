@@ -32,7 +32,6 @@ _KINDS = {
 _RULE_NEEDS = {"name", "pattern"}
 _RULE_FIELDS = _RULE_NEEDS | {"answer_shape", "decomposition", "unless", "needs"}
 _MEND_FROM = 4
-_TELLING_WORD = 5
 
 NEVER = r"(?!)"
 """A pattern that matches nothing."""
@@ -100,25 +99,11 @@ class Lexicon:
         """
         _ = self.shape_rules, self.decomposition_rules, self.substitutes, self.openings
 
-    @property
+    @cached_property
     def content_words(self) -> frozenset[str]:
         """The single words of the vocabularies, which tell of a language too."""
-        return frozenset(entry for entry in self._entries if entry.isalpha())
-
-    @property
-    def group_words(self) -> frozenset[str]:
-        """The longer words of the vocabularies' groups of words, which tell a little."""
-        groups = (entry.split() for entry in self._entries if " " in entry)
-        return frozenset(word for group in groups for word in group if len(word) >= _TELLING_WORD)
-
-    @property
-    def endings(self) -> frozenset[str]:
-        """How the compounds end that the vocabularies write with a star in front."""
-        return frozenset(entry[1:] for entry in self._entries if entry[0] == "*" and entry[1:].isalpha())
-
-    @cached_property
-    def _entries(self) -> tuple[str, ...]:
-        return tuple(fold(entry) for entries in self.vocabularies.values() for entry in entries)
+        words = (fold(word) for words in self.vocabularies.values() for word in words)
+        return frozenset(word for word in words if word.isalpha())
 
     @cached_property
     def substitutes(self) -> dict[str, str]:
