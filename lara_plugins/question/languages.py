@@ -15,7 +15,9 @@ UNSUPPORTED = "und"
 
 _READ = 2_000
 _MARKER, _CONTENT = 2, 1
-"""Votes of a frequent word, and of a word of a vocabulary: names travel between languages."""
+"""Votes of a frequent word or its slip, and of a word of a vocabulary: names travel between languages.
+
+A slip that is a word of another language ("wat") counts as one of a vocabulary."""
 _FIRST_WORD = 3
 """How many times the first word counts: names and titles in another language stand further back."""
 
@@ -49,7 +51,11 @@ class LanguageDetector:
         self._votes_of: dict[str, list[tuple[str, int]]] = {}
         for language, markers in (*supported.items(), *_unsupported_markers().items()):
             self._count(markers, language, _MARKER)
+        known = frozenset(self._votes_of)
         for lexicon in lexicons:
+            slips = frozenset(fold(slip) for slip, word in lexicon.typos.items() if slip != word)
+            self._count(slips - known, lexicon.language, _MARKER)
+            self._count(slips & known, lexicon.language, _CONTENT)
             self._count(lexicon.content_words - lexicon.markers, lexicon.language, _CONTENT)
 
     def detect(self, text: str) -> str:

@@ -29,6 +29,7 @@ _KINDS = {
 }
 """The fields of a lexicon's file, and of what kind each is."""
 
+_LANGUAGE_CODE = re.compile(r"([a-z]{2,3})(?:[-_][a-z0-9]+)*", re.IGNORECASE)
 _RULE_NEEDS = {"name", "pattern"}
 _RULE_FIELDS = _RULE_NEEDS | {"answer_shape", "decomposition", "unless", "needs"}
 _MEND_FROM = 4
@@ -52,7 +53,7 @@ class Lexicon:
     """One language. Its file under ``lexicons/`` holds the same fields.
 
     Args:
-        language: ISO 639-1 code.
+        language: ISO 639-1 code; of "pt-BR" or "PT" the language alone is kept, "pt".
         rules: the rule table; the first rule that fires decides.
         spaced: whether words are separated by spaces.
         markers: frequent words by which the language is recognised.
@@ -65,6 +66,9 @@ class Lexicon:
             follows), ``start`` (begins an ask at the head of a sentence), ``further`` (the words
             after which another ask begins within a sentence), ``indirect`` (the words after which
             an ask begins where the others find none).
+
+    Raises:
+        InvalidArgument: ``language`` is no language code.
     """
 
     language: str
@@ -76,6 +80,9 @@ class Lexicon:
     contractions: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     phrases: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "language", primary_language(self.language))
 
     def with_rules(self, *rules: Rule) -> Lexicon:
         """A copy in which ``rules`` are tried before all others."""
@@ -177,6 +184,18 @@ def load_lexicon(source: str | Path) -> Lexicon:
         vocabularies={name: tuple(words) for name, words in entries.get("vocabularies", {}).items()},
         phrases=entries.get("phrases", {}),
     )
+
+
+def primary_language(code: str) -> str:
+    """The language of a code such as "de-AT", in lower case.
+
+    Raises:
+        InvalidArgument: ``code`` is no language code.
+    """
+    match = _LANGUAGE_CODE.fullmatch(code) if isinstance(code, str) else None
+    if match is None:
+        raise InvalidArgument("language", code, 'give an ISO 639-1 code such as "en"')
+    return match[1].lower()
 
 
 @cache

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 
 from lara_plugins.errors import InvalidArgument
 from lara_plugins.question.languages import UNSUPPORTED, LanguageDetector
-from lara_plugins.question.lexicon import Lexicon, default_lexicons
+from lara_plugins.question.lexicon import Lexicon, default_lexicons, primary_language
 from lara_plugins.question.reading import Reading, read
 from lara_plugins.question.rules import CompiledRule, Rule
 from lara_plugins.question.shape import QuestionShape
-
-_LANGUAGE_CODE = re.compile(r"([a-z]{2,3})(?:[-_][a-z0-9]+)*", re.IGNORECASE)
 
 
 class QuestionParser:
@@ -50,7 +47,7 @@ class QuestionParser:
         """The shape of one question; see ``parse_question``."""
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument("text", text, "give the question's words")
-        code = self._detector.detect(text) if language is None else _primary(language)
+        code = self._detector.detect(text) if language is None else primary_language(language)
         lexicon = self._by_language.get(code)
         if lexicon is None:
             return QuestionShape("unknown", "single", UNSUPPORTED, "unsupported-language", (0, len(text)))
@@ -88,13 +85,6 @@ def load_parser() -> None:
 def default_parser() -> QuestionParser:
     """The parser over the lexicons of the package."""
     return QuestionParser()
-
-
-def _primary(language: str) -> str:
-    match = _LANGUAGE_CODE.fullmatch(language) if isinstance(language, str) else None
-    if match is None:
-        raise InvalidArgument("language", language, 'give an ISO 639-1 code such as "en"')
-    return match[1].lower()
 
 
 def _shape(text: str, lexicon: Lexicon) -> QuestionShape:

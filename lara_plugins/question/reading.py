@@ -107,11 +107,12 @@ def _sentences(question: str, substitutes: Mapping[str, str]) -> Iterator[list[P
 
 def _pieces(question: str, substitutes: Mapping[str, str]) -> Iterator[tuple[str, int, int, bool]]:
     """Each word or character as it is read, its place, and whether a sentence ends with it."""
-    quotes = {match.start(): match.end() for match in _QUOTED.finditer(question)}
+    ranges = _ranges(len(question))
+    quotes = {match.start(): match.end() for place in ranges for match in _QUOTED.finditer(question, *place)}
     if quotes and max(end - start for start, end in quotes.items()) > _WHOLLY_QUOTED * len(question.strip()):
         quotes = {}
     word, quoted_until = "", 0
-    for begin, stop in _ranges(len(question)):
+    for begin, stop in ranges:
         for match in _PIECE.finditer(question, begin, stop):
             piece, start, end = match[0], match.start(), match.end()
             if start < quoted_until:

@@ -165,10 +165,16 @@ def fold_character(character: str, *, lower: bool = True) -> str:
     """One character, folded: none for a combining accent or an invisible sign, else exactly one."""
     if "\u0300" <= character <= "\u036f" or unicodedata.category(character) == "Cf":
         return ""
-    base = unicodedata.normalize("NFD", character)[0] if character > "\x7f" else character
-    folded = base if base.isascii() and base.isalpha() else character
+    base = unicodedata.normalize("NFD", _plain(character))[0] if character > "\x7f" else character
+    folded = base if base.isascii() and base.isalnum() else character
     lowered = folded.lower() if lower else folded
     return lowered if len(lowered) == 1 else folded
+
+
+def _plain(character: str) -> str:
+    """A styled letter or digit (full width, mathematical bold) as the plain one, else the character."""
+    plain = unicodedata.normalize("NFKC", character)
+    return plain if len(plain) == 1 and character.isalnum() else character
 
 
 def _word_pattern(word: str) -> str:

@@ -242,6 +242,25 @@ def test_a_stated_language_is_not_detected() -> None:
         parse_question("When does it end?", language=5)  # type: ignore[arg-type]
 
 
+def test_slips_tell_of_the_language_in_which_they_are_slips() -> None:
+    assert parse_question("wat is teh late fee").answer_shape == "amount"
+    assert parse_question("wat is de boete").language == "und"
+
+
+@pytest.mark.parametrize(
+    "text", ["Ｗｈｅｎ ｉｓ ｔｈｅ ｒｅｎｔ ｄｕｅ？", "𝐖𝐡𝐞𝐧 𝐢𝐬 𝐭𝐡𝐞 𝐫𝐞𝐧𝐭 𝐝𝐮𝐞?", "𝘸𝘩𝘦𝘯 𝘪𝘴 𝘵𝘩𝘦 𝘳𝘦𝘯𝘵 𝘥𝘶𝘦"]
+)
+def test_styled_letters_read_as_plain_ones(text: str) -> None:
+    assert parse_question(text).answer_shape == "date"
+
+
+@pytest.mark.parametrize("code", ["NL", "nl-BE", "Nl"])
+def test_the_case_and_the_region_of_a_language_do_not_matter(code: str) -> None:
+    parser = QuestionParser([Lexicon(code, (Rule("when", "wanneer", answer_shape="date"),))])
+    assert parser.parse("Wanneer?", "nl") == parser.parse("Wanneer?", "NL-nl")
+    assert parser.parse("Wanneer?", "nl").language == "nl"
+
+
 @pytest.mark.parametrize("sign", ["\ufeff", "\u200b", "\u200e", "\u202b", "\u2060", "\u00ad"])
 def test_invisible_signs_are_not_read(sign: str) -> None:
     shape = parse_question(f"{sign}when is {sign}rent due?{sign}")
@@ -340,6 +359,8 @@ def test_a_wrong_lexicon_is_refused_with_its_reason(tmp_path: Path) -> None:
         QuestionParser([Lexicon("en", ()), Lexicon("en", ())])
     with pytest.raises(InvalidArgument, match="lexicons"):
         QuestionParser([])
+    with pytest.raises(InvalidArgument, match="language='Dutch'"):
+        Lexicon("Dutch", ())
     file = tmp_path / "xx.toml"
     file.write_text('language = "xx"\nrule = []\n', encoding="utf-8")
     with pytest.raises(InvalidArgument, match="rule is no field"):
