@@ -75,7 +75,8 @@ class LanguageDetector:
 
     def _count(self, words: Iterable[str], language: str, votes: int) -> None:
         for word in words:
-            self._votes_of.setdefault(word, []).append((language, votes))
+            # A letter by itself is as often a name ("plan A", "y/n").
+            self._votes_of.setdefault(word, []).append((language, votes if len(word) > 1 else _CONTENT))
 
     def _if_supported(self, language: str) -> str:
         return language if language in self._languages else UNSUPPORTED

@@ -73,7 +73,8 @@ def read(question: str, lexicon: Lexicon) -> Reading:
     if lines and not any(starts):
         starts = [[match.end() for match in lexicon.openings.indirect.finditer(line)][:1] for line in lines]
     if lines and not any(starts):
-        starts[0] = [_ask_start(lines[0], lexicon)]
+        asked = next((i for i, line in enumerate(lines) if "?" in line), 0)
+        starts[asked] = [_ask_start(lines[asked], lexicon)]
     text, marks, pieces = "", [], []
     for sentence, line, places in zip(sentences, lines, starts, strict=True):
         done = 0
