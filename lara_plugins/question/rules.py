@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import get_args
@@ -19,7 +19,7 @@ _ANSWER_SHAPES = frozenset(get_args(AnswerShape))
 _DECOMPOSITIONS = frozenset(get_args(Decomposition))
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_WORD = re.compile(r"\w+")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 _MOST_EXPANSIONS = 1_000
 
 
@@ -109,8 +109,8 @@ class PatternCompiler:
         self._vocabularies = vocabularies
         self._parts = {"ask": ASK, "word": r"[^\s,;:?¶]+", "gap": r"[^\n¶]{0,80}?", **phrases}
         for name, words in vocabularies.items():
-            alternatives = "|".join(_word_pattern(word) for word in sorted(words, key=len, reverse=True))
-            self._parts[name] = rf"(?<!\w)(?:{alternatives})(?!\w)" if spaced else f"(?:{alternatives})"
+            any_of = _any_of(map(fold, words))
+            self._parts[name] = rf"(?<!\w)(?:{any_of})(?!\w)" if spaced else f"(?:{any_of})"
 
     def compile(self, pattern: str) -> re.Pattern[str]:
         """The regular expression that ``pattern`` stands for.
@@ -148,7 +148,7 @@ class PatternCompiler:
                 yield fold(word)
             elif name[1] in self._vocabularies:
                 # Of a group of words the first one tells, up to a hyphen.
-                yield from (_WORD.findall(fold(group))[0] for group in self._vocabularies[name[1]])
+                yield from (_TOKEN.findall(fold(group))[0] for group in self._vocabularies[name[1]])
             else:
                 raise InvalidArgument("needs", word, "it names no vocabulary")
 
@@ -177,5 +177,24 @@ def _plain(character: str) -> str:
     return plain if len(plain) == 1 and character.isalnum() else character
 
 
-def _word_pattern(word: str) -> str:
-    return r"\w*".join(re.escape(part) for part in fold(word).split("*"))
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern for any of some words, the longest first; ``*`` in one stands for any letters.
+
+    Words that begin alike share their beginning: a search then tries a few letters a place and
+    not hundreds of words.
+    """
+    rests: dict[str, list[str]] = {}
+    ends = False
+    for word in words:
+        if word:
+            rests.setdefault(word[0], []).append(word[1:])
+        else:
+            ends = True
+    branches = [_letter(first) + _any_of(rest) for first, rest in rests.items()]
+    if not branches:
+        return ""
+    return f"(?:{'|'.join(branches)}){'?' if ends else ''}" if len(branches) > 1 or ends else branches[0]
+
+
+def _letter(letter: str) -> str:
+    return r"\w*" if letter == "*" else re.escape(letter)
