@@ -37,8 +37,9 @@ class LanguageDetector:
 
     Kana, Han and Devanagari tell by themselves. Among languages in Latin script the one with
     the most marker words, and words of its vocabularies, wins; those of unsupported languages
-    take part, so that they are not taken for a supported one. Words that mark no language
-    ("session timeout") count as English.
+    take part, so that they are not taken for a supported one. Between languages that are left
+    equal the ends of words decide, then the order; so do words that mark no language at all,
+    and "session timeout" is English.
 
     Args:
         lexicons: one a language.
@@ -48,6 +49,7 @@ class LanguageDetector:
         supported = {lexicon.language: lexicon.markers for lexicon in lexicons}
         # English first, then as given: of two languages with equal votes the earlier wins.
         self._languages = sorted(supported, key=lambda language: language != "en")
+        self._endings = {lexicon.language: lexicon.endings for lexicon in lexicons}
         self._votes_of: dict[str, list[tuple[str, int]]] = {}
         for language, markers in (*supported.items(), *_unsupported_markers().items()):
             self._count(markers, language, _MARKER)
@@ -87,7 +89,10 @@ class LanguageDetector:
         winners = [language for language in self._languages if votes.get(language, 0) == best]
         if not winners or (best == 0 and "en" not in winners):
             return UNSUPPORTED
-        return winners[0]
+        if len(winners) == 1:
+            return winners[0]
+        words = _WORD.findall(fold(text))
+        return max(winners, key=lambda language: _told(words, self._endings[language]))
 
     def _votes(self, text: str) -> dict[str, int]:
         votes: dict[str, int] = {}
@@ -97,6 +102,11 @@ class LanguageDetector:
                 votes[language] = votes.get(language, 0) + times * count
             times = 1
         return votes
+
+
+def _told(words: Sequence[str], endings: Iterable[str]) -> int:
+    """What the ends of some words tell of a language: the letters of the longest for each word."""
+    return sum(max((len(end) for end in endings if word.endswith(end)), default=0) for word in words)
 
 
 @cache

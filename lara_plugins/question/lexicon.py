@@ -20,6 +20,7 @@ _KINDS = {
     "language": "a text",
     "spaced": "true or false",
     "markers": "a list of texts",
+    "endings": "a list of texts",
     "mend": "a list of texts",
     "typos": "a table of texts",
     "contractions": "a table of texts",
@@ -57,6 +58,8 @@ class Lexicon:
         rules: the rule table; the first rule that fires decides.
         spaced: whether words are separated by spaces.
         markers: frequent words by which the language is recognised.
+        endings: ends of words by which it is recognised where frequent words leave several
+            languages; a long one tells more than a short one.
         mend: words in which one slip of the keyboard is mended.
         typos: misspelt word to right word, for slips that ``mend`` does not see.
         contractions: short form to full form ("isn't" to "is not").
@@ -75,6 +78,7 @@ class Lexicon:
     rules: tuple[Rule, ...]
     spaced: bool = True
     markers: frozenset[str] = frozenset()
+    endings: tuple[str, ...] = ()
     mend: tuple[str, ...] = ()
     typos: Mapping[str, str] = field(default_factory=dict)
     contractions: Mapping[str, str] = field(default_factory=dict)
@@ -178,6 +182,7 @@ def load_lexicon(source: str | Path) -> Lexicon:
         rules=tuple(_rule(**rule) for rule in entries.get("rules", [])),
         spaced=entries.get("spaced", True),
         markers=frozenset(fold(word) for word in entries.get("markers", [])),
+        endings=tuple(fold(ending) for ending in entries.get("endings", [])),
         mend=tuple(entries.get("mend", [])),
         typos=entries.get("typos", {}),
         contractions=entries.get("contractions", {}),
