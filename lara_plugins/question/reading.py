@@ -100,7 +100,7 @@ def _sentences(question: str, substitutes: Mapping[str, str]) -> Iterator[list[P
             sentence.append((piece, start, end))
         if ends_sentence:
             if worded:
-                yield sentence
+                yield sentence[:-1] if sentence[-1][0] == " " else sentence
             sentence, worded = [], False
     if worded:
         yield sentence

@@ -82,16 +82,19 @@ class CompiledRule:
 
     def find(self, reading: str) -> tuple[int, int] | None:
         """Start and end of the first words in ``reading`` that fire the rule, or None."""
-        for match in self.pattern.finditer(reading):
-            if match.start() == match.end():
-                continue
-            if self.unless is None:
-                return match.span()
-            start = reading.rfind("\n", 0, match.start()) + 1
-            end = reading.find("\n", match.end() - 1) + 1
-            if not self.unless.search(reading, start, end or len(reading)):
-                return match.span()
+        match = self.pattern.search(reading)
+        while match:
+            start, end = match.span()
+            if start < end and not self._kept_from_firing(reading, start, end):
+                return start, end
+            match = self.pattern.search(reading, max(end, start + 1))
         return None
+
+    def _kept_from_firing(self, reading: str, start: int, end: int) -> bool:
+        if self.unless is None:
+            return False
+        sentence = reading.rfind("\n", 0, start) + 1, reading.find("\n", end - 1) + 1
+        return self.unless.search(reading, sentence[0], sentence[1] or len(reading)) is not None
 
 
 class PatternCompiler:
