@@ -70,6 +70,8 @@ class LanguageDetector:
             return self._if_supported(_BY_SCRIPT["kana" if count["kana"] else "han"])
         if 2 * count["devanagari"] >= count["latin"] and count["devanagari"] > 0:
             return self._if_supported("hi")
+        if "¿" in text:
+            return self._if_supported("es")
         if 2 * count["latin"] < count["letter"]:
             votes = self._votes(text)
             return next((language for language in self._languages if language in votes), UNSUPPORTED)
