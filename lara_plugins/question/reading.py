@@ -115,7 +115,8 @@ def _pieces(question: str, substitutes: Mapping[str, str]) -> Iterator[tuple[str
     word, quoted_until = "", 0
     for begin, stop in ranges:
         for match in _PIECE.finditer(question, begin, stop):
-            piece, start, end = match[0], match.start(), match.end()
+            piece = match[0]
+            start, end = match.span()
             if start < quoted_until:
                 continue
             if start in quotes:
