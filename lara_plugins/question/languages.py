@@ -49,7 +49,7 @@ class LanguageDetector:
         supported = {lexicon.language: lexicon.markers for lexicon in lexicons}
         # English first, then as given: of two languages with equal votes the earlier wins.
         self._languages = sorted(supported, key=lambda language: language != "en")
-        self._endings = {lexicon.language: lexicon.endings for lexicon in lexicons}
+        self._lexicons = {lexicon.language: lexicon for lexicon in lexicons}
         self._votes_of: dict[str, list[tuple[str, int]]] = {}
         for language, markers in (*supported.items(), *_unsupported_markers().items()):
             self._count(markers, language, _MARKER)
@@ -94,7 +94,7 @@ class LanguageDetector:
         if len(winners) == 1:
             return winners[0]
         words = _WORD.findall(fold(text))
-        return max(winners, key=lambda language: _told(words, self._endings[language]))
+        return max(winners, key=lambda language: _told(words, self._lexicons[language].ending))
 
     def _votes(self, text: str) -> dict[str, int]:
         votes: dict[str, int] = {}
@@ -106,9 +106,9 @@ class LanguageDetector:
         return votes
 
 
-def _told(words: Sequence[str], endings: Iterable[str]) -> int:
-    """What the ends of some words tell of a language: the letters of the longest for each word."""
-    return sum(max((len(end) for end in endings if word.endswith(end)), default=0) for word in words)
+def _told(words: Iterable[str], ending: re.Pattern[str]) -> int:
+    """What the ends of some words tell of a language: the letters of the longest of each word."""
+    return sum(len(match[0]) for word in words if (match := ending.search(word)))
 
 
 @cache

@@ -20,7 +20,6 @@ _KINDS = {
     "language": "a text",
     "spaced": "true or false",
     "markers": "a list of texts",
-    "endings": "a list of texts",
     "mend": "a list of texts",
     "typos": "a table of texts",
     "contractions": "a table of texts",
@@ -58,17 +57,16 @@ class Lexicon:
         rules: the rule table; the first rule that fires decides.
         spaced: whether words are separated by spaces.
         markers: frequent words by which the language is recognised.
-        endings: ends of words by which it is recognised where frequent words leave several
-            languages; a long one tells more than a short one.
         mend: words in which one slip of the keyboard is mended.
         typos: misspelt word to right word, for slips that ``mend`` does not see.
         contractions: short form to full form ("isn't" to "is not").
         vocabularies: lists of words by the name that patterns use.
-        phrases: regular expressions by the name that patterns use. Five are also read by
+        phrases: regular expressions by the name that patterns use. Six are also read by
             themselves: ``opening`` (skipped before an ask), ``request`` (skipped too, and an ask
             follows), ``start`` (begins an ask at the head of a sentence), ``further`` (the words
             after which another ask begins within a sentence), ``indirect`` (the words after which
-            an ask begins where the others find none).
+            an ask begins where the others find none), ``ending`` (ends of words by which the
+            language is recognised where frequent words leave several; a long one tells more).
 
     Raises:
         InvalidArgument: ``language`` is no language code.
@@ -78,7 +76,6 @@ class Lexicon:
     rules: tuple[Rule, ...]
     spaced: bool = True
     markers: frozenset[str] = frozenset()
-    endings: tuple[str, ...] = ()
     mend: tuple[str, ...] = ()
     typos: Mapping[str, str] = field(default_factory=dict)
     contractions: Mapping[str, str] = field(default_factory=dict)
@@ -108,7 +105,7 @@ class Lexicon:
         Raises:
             InvalidArgument: a pattern is wrong.
         """
-        _ = self.shape_rules, self.decomposition_rules, self.substitutes, self.openings
+        _ = self.shape_rules, self.decomposition_rules, self.substitutes, self.openings, self.ending
 
     @cached_property
     def content_words(self) -> frozenset[str]:
@@ -133,6 +130,11 @@ class Lexicon:
     def openings(self) -> Openings:
         """The phrases with which asks begin, ready to be searched."""
         return Openings(*(self._compiler.compile(self.phrases.get(name, NEVER)) for name in Openings._fields))
+
+    @cached_property
+    def ending(self) -> re.Pattern[str]:
+        """The ends of words that tell of the language, ready to be searched."""
+        return self._compiler.compile(f"(?:{self.phrases.get('ending', NEVER)})$")
 
     def _compiled(self, rules: Iterable[Rule]) -> tuple[CompiledRule, ...]:
         return tuple(self._compiler.compile_rule(rule) for rule in rules)
@@ -182,7 +184,6 @@ def load_lexicon(source: str | Path) -> Lexicon:
         rules=tuple(_rule(**rule) for rule in entries.get("rules", [])),
         spaced=entries.get("spaced", True),
         markers=frozenset(fold(word) for word in entries.get("markers", [])),
-        endings=tuple(fold(ending) for ending in entries.get("endings", [])),
         mend=tuple(entries.get("mend", [])),
         typos=entries.get("typos", {}),
         contractions=entries.get("contractions", {}),
