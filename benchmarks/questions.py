@@ -1,11 +1,10 @@
 """How often the question parser is right, what its mistakes cost, and how fast it is.
 
 Run ``python benchmarks/questions.py``; the data folder is LARA_DATA, else ../shared/data.
-Three sets lie beside this file. ``fresh_questions.jsonl`` is by an author who knew the label rules
-of the shapes set and had seen no lexicon; ``hard_questions.jsonl`` is what the lexicons were tuned
-on; ``held_out_questions.jsonl`` was written after that by who tuned them. A set is unseen once only:
-what general faults the fresh ones showed was mended, so that their first reading is printed beside
-today's.
+The sets written for it lie in ``question_sets``: ``tuned_on`` is what the lexicons were tuned on,
+``held_out`` was written after that by who tuned them, and each ``unseen`` set is by an author who
+knew the label rules of the shapes set and had seen neither lexicons nor other sets. A set is unseen
+once only: what general faults it showed was mended, so its first reading is printed beside today's.
 """
 
 from __future__ import annotations
@@ -30,10 +29,16 @@ HEAVY = ("numpy", "torch", "onnxruntime", "llama_index", "langchain", "pydantic"
 INCOMPLETE_COSTS = 5
 """A listing sent to sequential gives an incomplete answer; a lookup sent to batch a few tokens more."""
 
-FRESH = (
-    "fresh questions (first reading: regime right in English 53 of 60, else 37 of 40, 5 listings sent to "
-    "sequential, macro-F1 0.868)"
-)
+SETS = HERE / "question_sets"
+
+FIRST_READINGS = {
+    "unseen_1": "53 of 60, 37 of 40, 5.0 %, 0.868",
+    "unseen_2": "140 of 150, 81 of 90, 4.2 %, 0.900",
+    "unseen_3": "80 of 100, 47 of 60, 12.5 %, 0.761",
+    "unseen_4": "163 of 170, 88 of 90, 1.2 %, 0.956",
+}
+"""What the parser made of a set before it was tuned on: regimes right in English and in the other
+languages, listings sent to sequential, macro-F1 of the shape. The latest is the best guess of its worth."""
 
 GATHERED = ("list", "superlative", "comparison", "multi_part")
 """Shapes of questions about things, of which TREC labels only the type."""
@@ -65,9 +70,12 @@ def main(out: TextIO = sys.stdout) -> None:
     """Print one section a set."""
     for title, place in (
         ("shapes (tuned on)", DATA / "shapes" / "shapes.jsonl"),
-        ("hard questions (tuned on)", HERE / "hard_questions.jsonl"),
-        (FRESH, HERE / "fresh_questions.jsonl"),
-        ("held-out questions", HERE / "held_out_questions.jsonl"),
+        ("tuned on", SETS / "tuned_on.jsonl"),
+        ("held out", SETS / "held_out.jsonl"),
+        *(
+            (f"{name} (first reading: {told})", SETS / f"{name}.jsonl")
+            for name, told in FIRST_READINGS.items()
+        ),
         ("techdocs", DATA / "techdocs" / "queries.jsonl"),
     ):
         shapes(title, list(rows(place)), out)
@@ -111,7 +119,10 @@ def trec(out: TextIO) -> None:
     """TREC answer types by the mapping of its labels to shapes.
 
     TREC labels the type of the answer, not how many things are asked for: "What two countries
-    share the pass?" is an entity there and a list here. Both readings are printed.
+    share the pass?" is an entity there and a list here. Both readings are printed. Of 439 entities
+    that the parser once called listings, superlatives or comparisons, an annotator who knew only the
+    label rules of the shapes set called 383 so too (87 %): who keeps to those rules is right by
+    TREC's on 92 % at most.
     """
     judged = [
         Judged(wanted, answer_type(parse_question(row["text"])))

@@ -21,12 +21,13 @@ QUESTION_WORD = st.sampled_from(
     re.findall(r"\S+", 'how many which what when is the most or and than of who list same cost ? . : "')
 )
 
-WRITTEN = {"fresh_questions": 0.96, "hard_questions": 0.96, "held_out_questions": 0.96}
+SETS = Path(__file__).parents[2] / "benchmarks" / "question_sets"
+WRITTEN = {file.stem: 0.96 for file in sorted(SETS.glob("*.jsonl"))}
 """The sets that lie beside the benchmark, and the share of their regimes that is right."""
 
 
 def written(name: str) -> list[dict[str, str]]:
-    return read_lines(Path(__file__).parents[2] / "benchmarks" / f"{name}.jsonl")
+    return read_lines(SETS / f"{name}.jsonl")
 
 
 def read_lines(file: Path) -> list[dict[str, str]]:
