@@ -70,7 +70,7 @@ class CalibratedLatency(LatencyModel):
         if prior is not None and not isinstance(prior, LatencyModel):
             raise InvalidArgument("prior", prior, "give a LatencyModel, such as PerChunkLatency(0.1)")
         self._knobs = _Knobs(name, risk, prior or PerChunkLatency(), warm_up)
-        self._learned = Learned(overhead=overhead, aim=AIM * risk, alpha=AIM * risk)
+        self._learned = Learned(overhead=overhead, aim=AIM * risk)
         self._settled = Settled.of(self._learned)
         self._lock = threading.Lock()
 

@@ -16,7 +16,7 @@ class LatencyFile(BaseModel):
         format: the version of the file.
         name: the LLM, for people.
         risk: share of calls that may take longer than predicted.
-        learned: coefficients, load, quantile and the residuals of the latest calls.
+        learned: coefficients, load, margin and the residuals of the latest calls.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -34,6 +34,8 @@ class LatencyFile(BaseModel):
             raise ValueError("seconds and tokens are not negative")
         if not known.load > 0 or not 0 <= known.missed <= known.observed or len(known.residuals) > WINDOW:
             raise ValueError("the load is positive, and no more calls missed than were seen")
+        if known.refusals < 0:
+            raise ValueError("refused queries are counted from 0")
         if any(min(one.reading, one.writing, one.tokens) < 0 for one in known.residuals):
             raise ValueError("residuals are not negative")
         if known.observed and not known.residuals:

@@ -9,11 +9,17 @@ residual, measured *before* coefficients and load have seen the call, so that it
 the next prediction will be off. Carried over to the call that is asked about, the upper quantile
 of the residuals in a sliding window is the prediction (split conformal, normalised residuals).
 
-Which quantile is set by adaptive conformal inference (Gibbs and Candes, 2021, arXiv 2106.00193):
-alpha += step * (aim - missed) after every call. Whatever the latencies do, T calls hold at most
-aim * T + (alpha_1 + d) / step misses, d being how far below 0 alpha sinks until the prediction
-passes the longest call. A query that was refused for want of time counts as one in time, so that
-an LLM that has recovered is tried again.
+The quantile leaves a share ``aim`` of the residuals above itself and is multiplied by exp(margin).
+The margin is set by online quantile tracking (Gibbs and Candes, 2021, arXiv 2106.00193; on the
+logarithm of the seconds as in Angelopoulos, Candes and Tibshirani, 2023, arXiv 2307.16895):
+margin += step * (missed - aim) after every call. Whatever the latencies do, T calls with no refusal
+between them hold at most aim * T + d / step misses, d being how far the margin rises until the
+prediction passes the longest call. To move a factor, not the share that the quantile leaves above
+itself, keeps a few late calls in a row from making the prediction longer than any call was.
+
+A query that is refused for want of time teaches nothing, so evidence ages instead: a positive margin
+fades, and lower quantiles, at last a lower load, are tried until a query fits again. Its call then
+tells whether the LLM has recovered, and the present quantile is back.
 """
 
 from __future__ import annotations
@@ -29,13 +35,17 @@ from lara_plugins.budget.observations import Observation
 RISK = 0.05
 """Share of calls that may take longer than predicted."""
 
-AIM = 0.6
-"""Share of the risk that is aimed at: with 3 % on average, 250 calls hold at most 12 misses, which
-is 5 %, in 95 of 100 cases (binomial)."""
+AIM = 0.65
+"""Share of the risk that is aimed at: with 3.25 % on average, and since every miss widens the margin,
+250 calls hold at most 12 misses, which is 5 %, in more than 95 of 100 cases."""
 
-STEP = 0.02
+STEP = 0.1
 WINDOW = 250
+LOOSEN = 0.002
+"""By how much a refusal raises the share that the next quantile leaves above itself."""
+
 LOOSEST = 0.25
+FADE = 0.9
 
 _LOAD_STEP = 0.08
 _WIDEST_SURPRISE = math.log(3.0)
@@ -44,6 +54,7 @@ _TYPICAL_STEP = 0.05
 _RELIEF = 0.98
 _LEAST_SECONDS = 1e-3
 _LARGEST_RATIO = 1e6
+_WIDEST_MARGIN = math.log(_LARGEST_RATIO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,48 +79,53 @@ class Learned(LatencyModel):
     Args:
         overhead: tokens of a prompt besides its passages.
         aim: share of calls that may miss their prediction, in the long run.
-        alpha: share that the present quantile leaves above itself; at 0 and below, the prediction
-            lies beyond all residuals.
+        margin: the logarithm of the factor on the quantile.
         load: present seconds over the usual ones.
         fit: the coefficients.
         typical_tokens: output tokens of a call, on average.
         residuals: those of the latest calls.
         observed: calls that were seen.
         missed: calls that took longer than predicted, or were cut after that.
+        refusals: queries that were refused for want of time since the last call.
     """
 
     overhead: int = 600
     aim: float = AIM * RISK
-    alpha: float = AIM * RISK
+    margin: float = 0.0
     load: float = 1.0
     fit: LinearFit = field(default_factory=LinearFit)
     typical_tokens: float = 150.0
     residuals: tuple[Residual, ...] = ()
     observed: int = 0
     missed: int = 0
+    refusals: int = 0
 
     def predict(self, calls: Sequence[Call]) -> float:
         """The upper quantile of the seconds of ``calls`` together.
 
         The calls of one query are taken to be late together. Of calls made at once the slowest
-        counts, so their alpha is shared among them.
+        counts, so the aim is shared among them.
         """
         if not calls:
             return 0.0
         reading = sum(self.fit.reading(call.input_tokens + self.overhead) for call in calls)
-        return self._upper(reading, [call.max_output_tokens for call in calls], self.shared_alpha(calls))
+        return self._upper(reading, [call.max_output_tokens for call in calls], self.shared_aim(calls))
 
-    def shared_alpha(self, calls: Sequence[Call]) -> float:
-        """The alpha of calls of which some are made at once."""
-        return min(self.alpha, self.alpha / max(call.at_once for call in calls))
+    def shared_aim(self, calls: Sequence[Call]) -> float:
+        """The present aim of calls of which some are made at once."""
+        return self.present_aim / max(call.at_once for call in calls)
 
-    def place(self, alpha: float) -> tuple[int, float]:
+    @property
+    def present_aim(self) -> float:
+        """Share that the present quantile leaves above itself."""
+        return max(self.aim, min(LOOSEST, self.aim + LOOSEN * self.refusals))
+
+    def place(self, aim: float) -> tuple[int, float]:
         """Which of the largest totals is the quantile, 1 being the largest, and what it is times."""
         count = len(self.residuals)
-        place = count + 1 - math.ceil((1 - alpha) * (count + 1))
-        if place > 0:
-            return min(place, count), 1.0
-        return 1, _BEYOND * math.exp(max(0.0, -alpha) / STEP / 4)
+        place = count + 1 - math.ceil((1 - aim) * (count + 1))
+        factor = math.exp(self.margin)
+        return (place, factor) if place > 0 else (1, factor * _BEYOND)
 
     def after(self, observation: Observation) -> Learned:
         """What is known after one more call.
@@ -119,13 +135,14 @@ class Learned(LatencyModel):
         """
         prompt = observation.input_tokens
         if self.residuals:
-            predicted = self._upper(self.fit.reading(prompt), [None], self.alpha)
+            predicted = self._upper(self.fit.reading(prompt), [None], self.present_aim)
             if observation.cut and observation.seconds < predicted:
                 return self
             missed = observation.cut or observation.seconds > predicted
-            alpha = min(LOOSEST, self.alpha + STEP * (self.aim - missed))
+            margin = self.margin + STEP * (missed - self.aim)
+            margin = max(-_WIDEST_MARGIN, min(_WIDEST_MARGIN, margin))
         else:
-            missed, alpha = False, self.alpha
+            missed, margin = False, self.margin
         written = observation.output_tokens
         tokens = self.typical_tokens if observation.cut or written is None else float(written)
         expected = self.load * (self.fit.reading(prompt) + self.fit.per_output * tokens)
@@ -133,30 +150,36 @@ class Learned(LatencyModel):
         surprise = min(_WIDEST_SURPRISE, max(-_WIDEST_SURPRISE, math.log(ratio)))
         return replace(
             self,
-            alpha=alpha,
+            margin=margin,
             load=self.load * math.exp(_LOAD_STEP * surprise),
             fit=self.fit if observation.cut else self.fit.after(self._rows(observation, tokens)),
             typical_tokens=self.typical_tokens + _TYPICAL_STEP * (tokens - self.typical_tokens),
             residuals=(*self.residuals, self._residual(observation, tokens, ratio))[-WINDOW:],
             observed=self.observed + 1,
             missed=self.missed + missed,
+            refusals=0,
         )
 
     def after_refusal(self) -> Learned:
         """What is known after a query for which no call was made, for want of time."""
-        # Where loosening the quantile does not help, the load is taken to have gone down.
-        load = self.load * _RELIEF if self.alpha >= LOOSEST else self.load
-        return replace(self, alpha=min(LOOSEST, self.alpha + STEP * self.aim), load=load)
+        # Where lower quantiles do not help, the load is taken to have gone down.
+        load = self.load * _RELIEF if self.present_aim >= LOOSEST else self.load
+        return replace(
+            self,
+            margin=self.margin * (FADE if self.margin > 0 else 1.0),
+            load=load,
+            refusals=self.refusals + 1,
+        )
 
     def together(self, other: Learned) -> Learned:
-        """What two workers know together; of alphas the more careful one counts."""
+        """What two workers know together; of margins the more careful one counts."""
         seen = self.observed + other.observed
         if not seen:
             return self
         share = self.observed / seen
         return replace(
             self,
-            alpha=min(self.alpha, other.alpha),
+            margin=max(self.margin, other.margin),
             load=self.load**share * other.load ** (1 - share),
             fit=self.fit.together(other.fit),
             typical_tokens=share * self.typical_tokens + (1 - share) * other.typical_tokens,
@@ -165,7 +188,7 @@ class Learned(LatencyModel):
             missed=self.missed + other.missed,
         )
 
-    def _upper(self, reading: float, caps: Sequence[int | None], alpha: float) -> float:
+    def _upper(self, reading: float, caps: Sequence[int | None], aim: float) -> float:
         """The conformal quantile of the residuals, carried over to calls with so much to read."""
         reading *= self.load
         per_output = self.load * self.fit.per_output
@@ -178,7 +201,7 @@ class Learned(LatencyModel):
             * (uncapped * residual.tokens + sum(min(cap, residual.tokens) for cap in capped))
             for residual in self.residuals
         )
-        place, beyond = self.place(alpha)
+        place, beyond = self.place(aim)
         return seconds[-place] * beyond
 
     def _rows(self, observation: Observation, tokens: float) -> list[Row]:

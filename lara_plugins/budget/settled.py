@@ -41,7 +41,7 @@ class Settled(LatencyModel):
             (learned.load * residual.reading, per_output * residual.writing * residual.tokens)
             for residual in learned.residuals
         )
-        most, _ = learned.place(learned.alpha)
+        most, _ = learned.place(learned.present_aim)
         reading = median([residual.reading for residual in learned.residuals] or [1.0])
         writing = median([residual.writing for residual in learned.residuals] or [1.0])
         typical = learned.load * reading, max(per_output * writing, _LEAST_PER_TOKEN)
@@ -54,7 +54,7 @@ class Settled(LatencyModel):
             return 0.0
         known, count = self.learned, len(calls)
         reading = sum(known.fit.reading(call.input_tokens + known.overhead) for call in calls)
-        place, beyond = known.place(known.shared_alpha(calls))
+        place, beyond = known.place(known.shared_aim(calls))
         seconds = sorted([reading * factor + count * written for factor, written in self.pairs])
         return seconds[-place] * beyond
 

@@ -142,10 +142,9 @@ def test_the_gate_gets_its_fixed_share_where_nothing_was_learned() -> None:
 
 def test_a_refused_query_is_told_to_the_model() -> None:
     model = learned(30.0)
-    alpha = model.learned.alpha
     spent = state(2.0)
     assert run_budget(spent, PASSAGES, LatencyGovernor(model)).sent == 0
-    assert model.learned.alpha > alpha
+    assert model.learned.refusals == 1
     assert spent.empty_reason is not None
 
 

@@ -85,7 +85,7 @@ async def test_an_answer_that_outlives_the_deadline_is_a_miss(framework: Framewo
             await application.told(way, LOOKUP)
         assert application.facts("answer")["outcome"] == "out_of_time"
         assert latency.learned.missed == before.missed + 1
-        assert latency.learned.alpha < before.alpha
+        assert latency.learned.margin > before.margin
 
 
 @each_way
