@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from lara_plugins import CalibratedLatency, Call, LatencyGovernor, Observation, PerChunkLatency
+from lara_plugins import ONE_CALL, CalibratedLatency, Call, LatencyGovernor, Observation, PerChunkLatency
+from lara_plugins.budget import ONE_BY_ONE, Calls
 
 WINDOW = 250
 RISK = 0.05
@@ -20,22 +21,40 @@ PRIOR = PerChunkLatency(0.1)
 
 
 @dataclass(frozen=True)
+class Luck:
+    """What an LLM makes of one call: a factor on the seconds of reading, seconds a token, output tokens."""
+
+    first: float
+    per_token: float
+    written: int
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A call that was made, in seconds from its start."""
+
+    prompt: int
+    first: float
+    seconds: float
+    written: int
+
+
+@dataclass(frozen=True)
 class Query:
-    """A query and its luck: what came before the call, and what the LLM will make of it."""
+    """A query and its luck: what came before its calls, what the LLM makes of each, where the answer is."""
 
     tokens: tuple[int, ...]
     before: float
     slower: float
     throttled: float
-    first: float
-    per_token: float
-    written: int
+    lucks: tuple[Luck, ...]
+    answered_at: int
 
-    def call(self, sent: int) -> tuple[float, float]:
-        """Seconds to the first token and to the last of a call over the ``sent`` best passages."""
-        prompt = OVERHEAD + sum(self.tokens[:sent])
-        first = self.slower * (0.25 + 0.0006 * prompt) * self.first + self.throttled
-        return first, first + self.slower * self.per_token * self.written
+    def call(self, tokens: int, place: int = 0) -> Timed:
+        """The call number ``place`` of the query, over passages of so many tokens."""
+        luck, prompt = self.lucks[place], OVERHEAD + tokens
+        first = self.slower * (0.25 + 0.0006 * prompt) * luck.first + self.throttled
+        return Timed(prompt, first, first + self.slower * luck.per_token * luck.written, luck.written)
 
 
 def queries(count: int, seed: int) -> list[Query]:
@@ -44,27 +63,39 @@ def queries(count: int, seed: int) -> list[Query]:
     for number in range(count):
         throttled = throttled - 1 if throttled else rng.randint(5, 25) * (rng.random() < 1 / 400)
         passages = min(40, 1 + int(rng.expovariate(1 / 11)))
-        t = rng.gauss(0, 1) / math.sqrt(rng.gammavariate(2, 1 / 2))  # Student's, 4 degrees of freedom
         made.append(
             Query(
                 tokens=tuple(max(20, int(rng.lognormvariate(math.log(180), 0.4))) for _ in range(passages)),
                 before=rng.lognormvariate(math.log(0.5), 0.3),
                 slower=1.0 if number < count // 2 else 1.6,
                 throttled=2.0 if throttled else 0.0,
-                first=rng.lognormvariate(0, 0.35),
-                per_token=0.006 * rng.lognormvariate(0, 0.12),
-                written=min(2000, max(5, int(math.exp(math.log(110) + 0.45 * t)))),
+                lucks=tuple(_luck(rng) for _ in range(passages)),
+                answered_at=1 + int(rng.expovariate(0.7)),
             )
         )
     return made
 
 
+def _luck(rng: random.Random) -> Luck:
+    t = rng.gauss(0, 1) / math.sqrt(rng.gammavariate(2, 1 / 2))  # Student's, 4 degrees of freedom
+    return Luck(
+        first=rng.lognormvariate(0, 0.35),
+        per_token=0.006 * rng.lognormvariate(0, 0.12),
+        written=min(2000, max(5, int(math.exp(math.log(110) + 0.45 * t)))),
+    )
+
+
 class Policy(Protocol):
-    """Chooses how many passages a call reads, and sees afterwards what it took."""
+    """Chooses how many passages a query's calls read, and sees after each what it took."""
 
-    def choose(self, tokens: Sequence[int], left: float) -> int: ...
+    def choose(self, tokens: Sequence[int], left: float, calls: Calls = ONE_CALL) -> int:
+        """How many of the best passages are sent."""
 
-    def saw(self, query: Query, sent: int, left: float) -> None: ...
+    def fits(self, call: Call, left: float) -> bool:
+        """Whether a later call of the query is still made."""
+
+    def saw(self, call: Timed, left: float) -> None:
+        """A call that had so many seconds."""
 
 
 @dataclass
@@ -73,10 +104,13 @@ class Fixed:
 
     k: float
 
-    def choose(self, tokens: Sequence[int], left: float) -> int:
+    def choose(self, tokens: Sequence[int], left: float, calls: Calls = ONE_CALL) -> int:
         return int(min(len(tokens), self.k)) if left > 0 else 0
 
-    def saw(self, query: Query, sent: int, left: float) -> None:
+    def fits(self, call: Call, left: float) -> bool:
+        return True
+
+    def saw(self, call: Timed, left: float) -> None:
         """Learns nothing."""
 
 
@@ -86,10 +120,13 @@ class Constant:
 
     governor: LatencyGovernor = field(default_factory=lambda: LatencyGovernor(PRIOR))
 
-    def choose(self, tokens: Sequence[int], left: float) -> int:
-        return self.governor.plan(tokens, left).sent
+    def choose(self, tokens: Sequence[int], left: float, calls: Calls = ONE_CALL) -> int:
+        return self.governor.plan(tokens, left, calls).sent
 
-    def saw(self, query: Query, sent: int, left: float) -> None:
+    def fits(self, call: Call, left: float) -> bool:
+        return PRIOR.predict([call]) <= left
+
+    def saw(self, call: Timed, left: float) -> None:
         """Learns nothing."""
 
 
@@ -108,27 +145,21 @@ class Mean:
     ordered: list[float] = field(default_factory=list)
     refusals: int = 0
 
-    def choose(self, tokens: Sequence[int], left: float) -> int:
-        n, *_ = self.sums
-        if n < WARM_UP:
-            return Constant().choose(tokens, left)
-        start, slope = self._line()
-        factor = self.margin
-        if self.level is not None and self.ordered:
-            factor = self.ordered[min(len(self.ordered), math.ceil(self.level * (len(self.ordered) + 1))) - 1]
-        sent, total = 0, 0
-        for count in tokens:
-            total += count
-            if (start + slope * total) * factor > left:
-                break
-            sent += 1
+    def choose(self, tokens: Sequence[int], left: float, calls: Calls = ONE_CALL) -> int:
+        if self.sums[0] < WARM_UP:
+            return Constant().choose(tokens, left, calls)
+        fitting = range(1, len(tokens) + 1)
+        sent = bisect_right(fitting, left, key=lambda count: self._predict(calls(tokens[:count])))
         self.refusals += not sent
         if not sent and self.ratios and not self.refusals % 10:
             self._forget()
         return sent
 
-    def saw(self, query: Query, sent: int, left: float) -> None:
-        x, (_, y) = sum(query.tokens[:sent]), query.call(sent)
+    def fits(self, call: Call, left: float) -> bool:
+        return (PRIOR.predict([call]) if self.sums[0] < WARM_UP else self._predict([call])) <= left
+
+    def saw(self, call: Timed, left: float) -> None:
+        x, y = call.prompt - OVERHEAD, call.seconds
         if self.level is not None and self.sums[0] >= WARM_UP:
             start, slope = self._line()
             self.ratios.append(y / (start + slope * x))
@@ -137,6 +168,13 @@ class Mean:
                 self._forget()
         for place, value in enumerate((1.0, x, y, x * x, x * y)):
             self.sums[place] += value
+
+    def _predict(self, calls: Sequence[Call]) -> float:
+        start, slope = self._line()
+        factor = self.margin
+        if self.level is not None and self.ordered:
+            factor = self.ordered[min(len(self.ordered), math.ceil(self.level * (len(self.ordered) + 1))) - 1]
+        return factor * sum(start + slope * call.input_tokens for call in calls)
 
     def _line(self) -> tuple[float, float]:
         n, x, y, xx, xy = self.sums
@@ -154,28 +192,26 @@ class Ours:
 
     deadline: bool
     streamed: bool = True
-    caps: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.latency = CalibratedLatency(risk=RISK, prior=PRIOR, warm_up=WARM_UP, overhead=OVERHEAD)
         self.governor = LatencyGovernor(self.latency)
 
-    def choose(self, tokens: Sequence[int], left: float) -> int:
-        sent = self.governor.plan(tokens, left).sent
-        if sent:
-            self.caps.append(self.latency.output_cap(Call(sent, sum(tokens[:sent])), left) or 2000)
-        else:
+    def choose(self, tokens: Sequence[int], left: float, calls: Calls = ONE_CALL) -> int:
+        sent = self.governor.plan(tokens, left, calls).sent
+        if not sent:
             self.latency.refused()
         return sent
 
-    def saw(self, query: Query, sent: int, left: float) -> None:
-        prompt = OVERHEAD + sum(query.tokens[:sent])
-        first, seconds = query.call(sent)
-        if self.deadline and seconds > left:
-            self.latency.observe(Observation(prompt, left, None, None, cut=True))
+    def fits(self, call: Call, left: float) -> bool:
+        return self.latency.predict([call]) <= left
+
+    def saw(self, call: Timed, left: float) -> None:
+        if self.deadline and call.seconds > left:
+            self.latency.observe(Observation(call.prompt, left, None, None, cut=True))
         else:
-            shown = first if self.streamed else None
-            self.latency.observe(Observation(prompt, seconds, shown, query.written))
+            shown = call.first if self.streamed else None
+            self.latency.observe(Observation(call.prompt, call.seconds, shown, call.written))
 
 
 @dataclass(frozen=True)
@@ -199,16 +235,21 @@ class Outcome:
         return counts
 
 
-def run(made: Iterable[Query], budget: float, policy: Policy) -> Outcome:
-    """Play the queries through."""
+def run(made: Iterable[Query], budget: float, policy: Policy, calls: Calls = ONE_CALL) -> Outcome:
+    """Play the queries through; passage by passage, a query ends where its answer is."""
     late, read, refused = [], 0, 0
     for query in made:
-        left = budget - query.before
-        sent = policy.choose(query.tokens, left)
-        over = bool(sent) and query.call(sent)[1] > left
-        late.append(over)
-        read += 0 if over else sent
+        left, over = budget - query.before, False
+        sent = policy.choose(query.tokens, left, calls)
         refused += not sent
-        if sent:
-            policy.saw(query, sent, left)
+        for place, call in enumerate(calls(query.tokens[:sent])):
+            answered = calls is ONE_BY_ONE and place >= query.answered_at
+            if over or answered or (place and not policy.fits(call, left)):
+                break
+            timed = query.call(call.input_tokens, place)
+            policy.saw(timed, left)
+            over = timed.seconds > left
+            left -= timed.seconds
+            read += 0 if over else call.passages
+        late.append(over)
     return Outcome(late, read, refused)

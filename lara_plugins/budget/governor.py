@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Literal, get_args
 
 from lara_plugins.arguments import check_choice
@@ -86,13 +87,15 @@ class LatencyGovernor:
 
         latency = self.latency.settled()
 
+        @cache
         def cost(count: int) -> Fraction:
             return latency.predict_exactly(calls(tokens[:count]))
 
         sent = len(tokens)
         if math.isfinite(time_left):
             budget = max(Fraction(0), Fraction(str(time_left)))
-            sent = bisect_right(range(1, len(tokens) + 1), budget, key=cost)
+            if cost(sent) > budget:
+                sent = bisect_right(range(1, sent), budget, key=cost)
         elif time_left < 0:
             sent = 0
         over_budget = sent == 0 and bool(tokens) and self.on_exhausted == "send_best"
@@ -103,14 +106,13 @@ class LatencyGovernor:
                 f"the best passage needs {float(cost(1)):.3g} s and {time_left:.3g} s are left: "
                 "afford more time, or set on_exhausted to abstain or send_best"
             )
-        made = tuple(calls(tokens[:sent]))
-        predicted = float(latency.predict_exactly(made))
+        predicted = float(cost(sent))
         return SendPlan(
             sent=sent,
             reduced=len(tokens) - sent,
             predicted=predicted,
             time_left=time_left,
-            calls=made,
+            calls=tuple(calls(tokens[:sent])),
             over_budget=over_budget,
             reason=_reason(len(tokens), sent, predicted, time_left, over_budget),
         )

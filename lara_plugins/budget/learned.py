@@ -194,12 +194,19 @@ class Learned(LatencyModel):
         per_output = self.load * self.fit.per_output
         uncapped = caps.count(None)
         capped = [cap for cap in caps if cap is not None]
-        seconds = sorted(
-            reading * residual.reading
-            + per_output
-            * residual.writing
-            * (uncapped * residual.tokens + sum(min(cap, residual.tokens) for cap in capped))
+        written = [
+            residual.writing
+            * (
+                uncapped * residual.tokens
+                + (sum(min(cap, residual.tokens) for cap in capped) if capped else 0)
+            )
             for residual in self.residuals
+        ]
+        seconds = sorted(
+            [
+                reading * residual.reading + per_output * tokens
+                for residual, tokens in zip(self.residuals, written, strict=True)
+            ]
         )
         place, beyond = self.place(aim)
         return seconds[-place] * beyond

@@ -99,6 +99,8 @@ def plan_jointly(
 ) -> JointPlan:
     """Choose the way that reads the most passages in the time left; of equal ones the first.
 
+    Ways after the first that reads them all are not looked at.
+
     With a latency that does not tell calls apart, such as ``PerChunkLatency``, that is the first
     way that may read them all, and the Send_List is the published one.
 
@@ -115,8 +117,12 @@ def plan_jointly(
     if not readings:
         raise InvalidArgument("readings", readings, "give a way of reading the passages, or several")
     settled = replace(governor, latency=governor.latency.settled())
-    quiet = replace(settled, on_exhausted="abstain")
-    plans = [quiet.plan(tokens[: reading.readable(tokens)], time_left, reading.calls) for reading in readings]
+    quiet = LatencyGovernor(settled.latency)
+    plans: list[SendPlan] = []
+    for reading in readings:
+        plans.append(quiet.plan(tokens[: reading.readable(tokens)], time_left, reading.calls))
+        if plans[-1].sent == len(tokens):
+            break
     best = max(range(len(plans)), key=lambda place: plans[place].sent)
     chosen, send = readings[best], plans[best]
     if tokens and not send.sent:
@@ -124,7 +130,7 @@ def plan_jointly(
         send = settled.plan(some, time_left, chosen.calls)
     send = replace(send, reduced=len(tokens) - send.sent)
     others = ", ".join(
-        f"{plan.sent} {other.way}" for other, plan in zip(readings, plans, strict=True) if other != chosen
+        f"{plan.sent} {other.way}" for other, plan in zip(readings, plans, strict=False) if other != chosen
     )
     reason = f"{send.reason}, read {chosen.way}" + (f" (else {others})" if others else "")
     return JointPlan(chosen, send, _cap(settled, send), reason)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from heapq import heappush, heapreplace
 from statistics import median
 
 from lara_plugins.budget.latency import Call, LatencyModel
@@ -36,15 +36,15 @@ class Settled(LatencyModel):
     @classmethod
     def of(cls, learned: Learned) -> Settled:
         """Make ready what is known."""
-        per_output = learned.load * learned.fit.per_output
-        pairs = (
-            (learned.load * residual.reading, per_output * residual.writing * residual.tokens)
+        load, per_output = learned.load, learned.load * learned.fit.per_output
+        pairs = [
+            (load * residual.reading, per_output * residual.writing * residual.tokens)
             for residual in learned.residuals
-        )
+        ]
         most, _ = learned.place(learned.present_aim)
         reading = median([residual.reading for residual in learned.residuals] or [1.0])
         writing = median([residual.writing for residual in learned.residuals] or [1.0])
-        typical = learned.load * reading, max(per_output * writing, _LEAST_PER_TOKEN)
+        typical = load * reading, max(per_output * writing, _LEAST_PER_TOKEN)
         return cls(learned, tuple(_largest(pairs, most)), typical)
 
     def predict(self, calls: Sequence[Call]) -> float:
@@ -79,8 +79,11 @@ def _largest(pairs: Iterable[Pair], most: int) -> Iterable[Pair]:
 
     One to which ``most`` others are at least equal in both halves never is.
     """
-    seconds: list[float] = []
+    longest: list[float] = []  # a heap
     for pair in sorted(pairs, reverse=True):
-        if len(seconds) - bisect_left(seconds, pair[1]) < most:
+        if len(longest) < most:
+            heappush(longest, pair[1])
             yield pair
-        insort(seconds, pair[1])
+        elif pair[1] > longest[0]:
+            heapreplace(longest, pair[1])
+            yield pair
