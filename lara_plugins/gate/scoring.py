@@ -75,7 +75,7 @@ def to_scores(raw: Sequence[float], kind: ScoreKind) -> list[Score]:
         InvalidArgument: the kind is unknown.
     """
     check_choice("score_kind", kind, get_args(ScoreKind))
-    return [Score.from_logit(x) if kind == "logit" else Score.from_probability(x) for x in raw]
+    return list(map(Score.from_logit if kind == "logit" else Score.from_probability, raw))
 
 
 def checked_question(question: str) -> str:

@@ -124,8 +124,8 @@ class ThresholdGate:
         """
         unscored = tuple(i for i, score in enumerate(scores) if score is None)
         ranks = {i: score.rank for i, score in enumerate(scores) if score is not None}
-        # sorted() is stable: ties stay in retrieval order.
-        order = sorted(ranks, key=lambda i: -ranks[i])
+        # sorted() is stable, in reverse too: ties stay in retrieval order.
+        order = sorted(ranks, key=ranks.__getitem__, reverse=True)
         theta = self.threshold
         relevant = [i for i in order if _value(scores, i) >= theta]
         noise_rate = (len(order) - len(relevant)) / len(order) if order else 0.0

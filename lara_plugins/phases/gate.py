@@ -17,6 +17,7 @@ from lara_plugins.gate import (
 )
 from lara_plugins.passages import Passage, Score
 from lara_plugins.phases.shares import gate_seconds
+from lara_plugins.phases.usual import usual_seconds
 from lara_plugins.query import QueryState
 from lara_plugins.trace import finite
 
@@ -65,10 +66,13 @@ def run_gate(
     state.scores = {passages[i].id: score for i in decision.kept if (score := scored.scores[i]) is not None}
     below = sum(score is not None and score.value < decision.theta for score in scored.scores)
     best = None if decision.best is None else scored.scores[decision.best]
+    seconds, kind = clock.now() - began, ("gate", scorer.fingerprint)
+    a_passage = usual_seconds.at_most(kind)
     state.trace.record(
         "gate",
         decision.reason,
-        clock.now() - began,
+        seconds,
+        predicted=None if a_passage is None else min(allowed, a_passage * len(passages)),
         allowed=finite(allowed),
         candidates=len(passages),
         kept=len(decision.kept),
@@ -83,6 +87,8 @@ def run_gate(
         scorer=scorer.fingerprint,
         remedy=decision.remedy,
     )
+    if by_rank:
+        usual_seconds.took(kind, seconds / len(by_rank))
     if gate.theta == DEFAULT_THETA and not scorer.scale_known:
         state.trace.note(
             f"theta is the default {DEFAULT_THETA} and the scale of this scorer is unknown, so it may mean "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lara_plugins.gate import checked_question
 from lara_plugins.phases.hyde import HypothesisWriter, arun_hyde, run_hyde
+from lara_plugins.phases.usual import usual_seconds
 from lara_plugins.query import QueryState
 from lara_plugins.retrieval import Filter, HybridIndex, Match, RetrievalPlan, SearchSettings, retrieval_plan
 
@@ -33,7 +34,7 @@ def run_retrieval(
         InvalidArgument: the question is empty.
     """
     began = state.clock.now()
-    search = _planned(question, index, settings)
+    search = _planned(question, index, settings, hyde is not None)
     hypothesis = run_hyde(state, question, hyde) if hyde is not None and search.embeds else None
     matches = (
         index.search(
@@ -59,7 +60,7 @@ async def arun_retrieval(
     """As ``run_retrieval``, without blocking the event loop."""
     began = state.clock.now()
     # Counting asks the index, which may wait for a lock or a network.
-    search = await asyncio.to_thread(_planned, question, index, settings)
+    search = await asyncio.to_thread(_planned, question, index, settings, hyde is not None)
     hypothesis = await arun_hyde(state, question, hyde) if hyde is not None and search.embeds else None
     matches = (
         await index.asearch(
@@ -82,6 +83,13 @@ class _Search:
     plan: RetrievalPlan
     filter: Filter | None
     where: str
+    index: str
+    hyde: bool
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What searches have in common that take about as long: the index's kind and size, and how."""
+        return "retrieval", self.index, self.size.bit_length(), self.limit, bool(self.filter), self.hyde
 
     @property
     def embeds(self) -> bool:
@@ -89,7 +97,7 @@ class _Search:
         return self.size > 0 and self.plan.alpha > 0
 
 
-def _planned(question: str, index: HybridIndex, settings: SearchSettings) -> _Search:
+def _planned(question: str, index: HybridIndex, settings: SearchSettings, hyde: bool) -> _Search:
     checked_question(question)
     size = index.count()
     plan = retrieval_plan(
@@ -102,7 +110,8 @@ def _planned(question: str, index: HybridIndex, settings: SearchSettings) -> _Se
     )
     limit = plan.pool_size if settings.limit is None else settings.limit
     where = "the index" if settings.namespace is None else f"the namespace {settings.namespace!r}"
-    return _Search(size, limit, plan, settings.filter, where)
+    kind = f"{type(index).__qualname__}/{index.fingerprint}"
+    return _Search(size, limit, plan, settings.filter, where, kind, hyde)
 
 
 def _retrieved(state: QueryState, search: _Search, matches: list[Match], seconds: float) -> list[Match]:
@@ -115,7 +124,10 @@ def _retrieved(state: QueryState, search: _Search, matches: list[Match], seconds
         limit=search.limit,
         alpha=search.plan.alpha,
         filtered=bool(search.filter),
+        predicted=usual_seconds.at_most(search.kind),
     )
+    if search.size:
+        usual_seconds.took(search.kind, seconds)
     if matches:
         return matches
     if search.size and search.filter:

@@ -201,10 +201,10 @@ def test_an_llm_that_has_recovered_is_tried_again() -> None:
 
 def test_an_llm_too_slow_for_the_budget_wastes_few_calls_and_is_found_again() -> None:
     rng, model = random.Random(8), taught()
-    governor, outcomes = LatencyGovernor(model), []
+    governor = LatencyGovernor(model)
 
     def play(queries: int, slower: float) -> tuple[int, int]:
-        outcomes.clear()
+        outcomes: list[bool] = []
         for _ in range(queries):
             one = seen(rng, slower=slower)
             if governor.plan([one.input_tokens - 400], 6.0).sent:
