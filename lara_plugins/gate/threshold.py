@@ -122,12 +122,12 @@ class ThresholdGate:
             scores: one a passage in retrieval order; None where it was left unscored.
             scale_known: whether theta is known to mean something on the scores' scale.
         """
-        unscored = tuple(i for i, score in enumerate(scores) if score is None)
-        ranks = {i: score.rank for i, score in enumerate(scores) if score is not None}
+        scored = {i: score for i, score in enumerate(scores) if score is not None}
+        ranks = {i: score.rank for i, score in scored.items()}
         # sorted() is stable, in reverse too: ties stay in retrieval order.
         order = sorted(ranks, key=ranks.__getitem__, reverse=True)
         theta = self.threshold
-        relevant = [i for i in order if _value(scores, i) >= theta]
+        relevant = [i for i in order if scored[i].value >= theta]
         noise_rate = (len(order) - len(relevant)) / len(order) if order else 0.0
         kept = relevant[: self.max_k]
         on_empty = self.on_empty or ("abstain" if scale_known or self.calibrated is not None else "keep_best")
@@ -139,8 +139,8 @@ class ThresholdGate:
         chosen = set(kept)
         return GateDecision(
             kept=tuple(kept),
-            dropped=tuple(i for i in order if i not in chosen),
-            unscored=unscored,
+            dropped=tuple([i for i in order if i not in chosen]),
+            unscored=tuple([i for i in range(len(scores)) if i not in scored]),
             best=order[0] if order else None,
             below_theta=below_theta,
             theta=float(self.threshold),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lara_plugins.errors import ScoreError
 from lara_plugins.gate.scorer import BLOCK_SIZE, Block
@@ -14,8 +14,7 @@ CHARACTERS_A_TOKEN = 32
 """No writing fills a window with tokens so long, so what is beyond is not even tokenised."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawScore:
+class RawScore(NamedTuple):
     """A logit or a probability, and whether its passage was cut to fit the model's window."""
 
     value: float
@@ -34,7 +33,7 @@ def raw_scores(returned: Iterable[float]) -> list[RawScore]:
         raise ScoreError(
             f"the scorer returned {reprlib.repr(returned)} instead of one number a passage"
         ) from None
-    return [RawScore(as_float(value), truncated=False) for value in values]
+    return [RawScore(as_float(value), False) for value in values]
 
 
 def blocks_of_distinct(
