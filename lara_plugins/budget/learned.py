@@ -18,8 +18,9 @@ prediction passes the longest call. To move a factor, not the share that the qua
 itself, keeps a few late calls in a row from making the prediction longer than any call was.
 
 A query that is refused for want of time teaches nothing, so evidence ages instead: a positive margin
-fades, and lower quantiles, at last a lower load, are tried until a query fits again. Its call then
-tells whether the LLM has recovered, and the present quantile is back.
+fades, and lower quantiles, at last a lower load, are tried until a query fits again. A call that is
+in time halves what the refusals before it have loosened, so that the next trial comes sooner; one that
+misses ends it.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ LOOSEN = 0.002
 
 LOOSEST = 0.25
 FADE = 0.9
+"""What a refusal leaves of a positive margin."""
 
 _LOAD_STEP = 0.08
 _WIDEST_SURPRISE = math.log(3.0)
@@ -86,7 +88,7 @@ class Learned(LatencyModel):
         residuals: those of the latest calls.
         observed: calls that were seen.
         missed: calls that took longer than predicted, or were cut after that.
-        refusals: queries that were refused for want of time since the last call.
+        refusals: queries that were refused for want of time, as far as they still count.
     """
 
     overhead: int = 600
@@ -157,7 +159,7 @@ class Learned(LatencyModel):
             residuals=(*self.residuals, self._residual(observation, tokens, ratio))[-WINDOW:],
             observed=self.observed + 1,
             missed=self.missed + missed,
-            refusals=0,
+            refusals=0 if missed else self.refusals // 2,
         )
 
     def after_refusal(self) -> Learned:

@@ -128,8 +128,9 @@ def test_refusals_alone_move_no_coefficient_and_loosen_in_steps(refusals: int) -
         known = known.after_refusal()
     assert (known.fit, known.residuals, known.missed) == (before.fit, before.residuals, before.missed)
     assert known.predict(calls) <= predicted
-    after = known.after(seen(random.Random(2)))
-    assert (after.refusals, after.present_aim) == (0, before.present_aim)
+    assert known.after(Observation(1000, 0.0, None, 10)).refusals == refusals // 2
+    late = known.after(Observation(1000, 50.0, None, 10))
+    assert (late.refusals, late.present_aim) == (0, before.present_aim)
 
 
 @settings(max_examples=40, deadline=None)
@@ -219,6 +220,21 @@ def test_an_llm_too_slow_for_the_budget_wastes_few_calls_and_is_found_again() ->
     assert late <= 0.025 * 2000
     play(300, 1.0)
     assert play(500, 1.0)[0] > 400
+
+
+def test_one_very_long_call_among_the_first_does_not_forbid_the_others_for_long() -> None:
+    rng, model = random.Random(6), taught(29)
+    model.observe(Observation(1000, 60.0, 0.5, 2000))
+    governor, sent = LatencyGovernor(model), []
+    for _ in range(600):
+        one = seen(rng)
+        sent.append(governor.plan([one.input_tokens], 12.0).sent)
+        if sent[-1]:
+            model.observe(one)
+        else:
+            model.refused()
+    assert sum(sent[:50]) < 40
+    assert sum(sent[-200:]) > 180
 
 
 def test_a_cap_on_what_is_written_bounds_the_prediction() -> None:
