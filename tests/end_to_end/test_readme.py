@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from langchain_parts import DOCUMENTS, WordEmbeddings
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import TextNode
 from llama_index_lara import ExtractiveLLM
+from pinecone_server import PineconeServer
 from towers import PASSAGES
 from word_embedding import WordEmbedding
 
@@ -25,6 +27,7 @@ def llama_index() -> dict[str, object]:
     nodes = [TextNode(id_=passage.id, text=passage.text) for passage in PASSAGES]
     index = VectorStoreIndex(nodes, embed_model=WordEmbedding())
     application: dict[str, object] = {"index": index, "llm": ExtractiveLLM()}
+    application |= {"embed_model": WordEmbedding(), "passages": PASSAGES}
     exec("from llama_index_lara import *", application)  # noqa: S102
     return application
 
@@ -40,11 +43,23 @@ def langchain() -> dict[str, object]:
     return {"retriever": retriever, "llm": ExtractiveChatModel(), "prompt": prompt}
 
 
+@pytest.fixture
+def pinecone() -> Iterator[PineconeServer]:
+    with PineconeServer() as server:
+        yield server
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
 def test_an_example(
-    example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    example: str,
+    pinecone: PineconeServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PINECONE_API_KEY", "key")
+    monkeypatch.setenv("PINECONE_CONTROLLER_HOST", pinecone.url)
     application = langchain() if "langchain" in example else llama_index()
     exec(compile(example, "README.md", "exec"), application)  # noqa: S102
     assert "330 metres" in capsys.readouterr().out
