@@ -64,7 +64,7 @@ $(TEST): $(DEMO)
 $(VENV)/.stamps/pinecone-%-$(HASH): | $(BIN)/python
 	$(PYTHON) -m venv $(VENV)/pinecone-$*
 	$(VENV)/pinecone-$*/bin/pip install --quiet --disable-pip-version-check -e . 'pinecone[asyncio]==$*.*' $(ALSO_$*) \
-		hypothesis jsonschema pytest pytest-asyncio pytest-xdist pyyaml
+		hypothesis jsonschema numpy pytest pytest-asyncio pytest-xdist pyyaml
 	@mkdir -p $(@D) && touch $@
 
 $(SETUP): $(TEST)
